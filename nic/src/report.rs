@@ -376,6 +376,12 @@ impl Report {
         queues.into_iter().map(|queue| queue.modelled.seconds()).sum()
     }
 
+    /// Number of messages that waited for room at their receivers.
+    #[must_use]
+    pub fn waited(&self) -> u64 {
+        self.channels.values().fold(0, |sum, channel| sum.saturating_add(channel.waited))
+    }
+
     /// The measured time of the operations of all queues.
     #[must_use]
     pub fn measured(&self) -> MeasuredTime {

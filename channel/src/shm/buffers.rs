@@ -12,10 +12,6 @@ use std::{
 use super::segment::{BUFFER, BUFFERS, Segment};
 use crate::bytes::Room;
 
-/// Time without a free buffer after which receivers are assumed to compute. A receiver that makes
-/// progress, or that waits for a core, returns a buffer sooner.
-const PATIENCE: Duration = Duration::from_millis(1);
-
 /// Tracks which buffers are free and which ones receivers hold.
 #[derive(Debug)]
 pub(crate) struct Buffers {
@@ -83,9 +79,9 @@ impl Buffers {
         }
     }
 
-    /// Returns whether all requests for a buffer have failed for at least [`PATIENCE`].
-    pub(crate) fn is_stuck(&self) -> bool {
-        self.starved_since.is_some_and(|since| since.elapsed() >= PATIENCE)
+    /// Returns whether all requests for a buffer have failed for at least this time.
+    pub(crate) fn is_stuck(&self, patience: Duration) -> bool {
+        self.starved_since.is_some_and(|since| since.elapsed() >= patience)
     }
 
     /// Returns whether a buffer is free.

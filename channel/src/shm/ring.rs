@@ -48,7 +48,7 @@ use super::{
     eager_policy::EagerPolicy,
     overflow,
     protocol::{self, Ring, Step},
-    segment::{Area, INTENTS, SLOTS, Segment, slot_word},
+    segment::{Area, INTENTS, SLOTS, Segment, SlotAt, slot_word},
 };
 use crate::{
     bytes::{Room, SharedBytes},
@@ -267,7 +267,7 @@ fn claim_last(
 /// While several slots wait, a receiver prefetches the slot that is this number of slots ahead.
 /// Until that line has come from another core, the receiver handles fewer slots than this. 3 to 6
 /// perform alike; 10 gains nothing.
-const AHEAD: u64 = 4;
+const AHEAD: usize = 4;
 
 /// The receiving end of an endpoint's own ring.
 #[derive(Debug)]
@@ -277,6 +277,7 @@ pub struct ShmRx {
     head: u64,
     /// The area of that slot.
     area: Area,
+    slot: SlotAt,
     /// The value of `head` that senders see.
     published: u64,
     /// Position that was claimed and not filled at the last call of [`ShmRx::skip_stuck`].
@@ -293,8 +294,8 @@ impl Arrivals for ShmRx {
         // the line of the next slot meanwhile. Rejected: the sender prefetches that line as well.
         // The receiver's prefetch then takes the line from the sender, and half a round trip takes
         // 12 % longer.
-        prefetch::expect_read(self.own.slot_in(self.area, self.head.wrapping_add(1)));
-        let slot = self.own.slot_in(self.area, self.head);
+        let slot = self.own.slot_at(self.slot);
+        prefetch::expect_read(slot.wrapping_add(SLOT));
         // SAFETY: the slot lies in our own mapping.
         let word = |index| unsafe { slot_word(slot, index).load(Ordering::Relaxed) };
         Some(Received { header: Header::read([word(1), word(2), word(3), word(4), word(5)]) })
@@ -302,25 +303,25 @@ impl Arrivals for ShmRx {
 
     #[inline(always)]
     fn payload(&self) -> SharedBytes<'_> {
-        self.own.payload(self.area, self.head)
+        self.own.payload(self.slot)
     }
 
     #[cold]
     fn check(&self) -> Option<u32> {
         // SAFETY: the slot lies in our own mapping.
-        unsafe { checks_of(self.own.slot_in(self.area, self.head)) }
+        unsafe { checks_of(self.own.slot_at(self.slot)) }
     }
 
     /// Prefetches the slot that is `AHEAD` slots ahead. A receiver that waits for the next message
     /// does not call this: the prefetch would take lines from a sender that is about to write them.
     #[inline(always)]
     fn expect_more(&self) {
-        prefetch::expect_read(self.own.slot_in(self.area, self.head.wrapping_add(AHEAD)));
+        prefetch::expect_read(self.own.slot_at(self.slot).wrapping_add(AHEAD * SLOT));
     }
 
     #[inline(always)]
     fn release(&mut self) {
-        self.head = self.head.wrapping_add(1);
+        self.go_to(self.head.wrapping_add(1));
     }
 
     #[inline(always)]
@@ -335,7 +336,7 @@ impl Arrivals for ShmRx {
 impl ShmRx {
     pub(crate) fn new(own: &Arc<Segment>) -> Self {
         let (own, area) = (Arc::clone(own), Area::RING);
-        Self { own, head: 0, area, published: 0, stuck: None }
+        Self { own, head: 0, area, slot: area.slot(0), published: 0, stuck: None }
     }
 
     /// Returns whether the next slot is not filled. If the ring was handed over, goes on in the
@@ -347,17 +348,25 @@ impl ShmRx {
             && !(protocol::is_overflow(turn | self.head) && self.follow(turn))
     }
 
+    /// Goes to a place in the current area.
+    #[inline]
+    fn go_to(&mut self, head: u64) {
+        self.head = head;
+        self.slot = self.area.slot(head);
+    }
+
     /// Returns the turn of the next slot.
     #[inline]
     fn turn(&self) -> u64 {
         // SAFETY: the slot lies in our own mapping.
-        protocol::turn(unsafe { slot_word(self.own.slot_in(self.area, self.head), 0) })
+        protocol::turn(unsafe { slot_word(self.own.slot_at(self.slot), 0) })
     }
 
     /// Goes on where the next slot is, if the ring was handed over or everything in the overflow
     /// area was handled. `turn` is the turn of the current slot. Returns whether the next slot is
     /// filled.
     #[cold]
+    #[inline(never)]
     fn follow(&mut self, turn: u64) -> bool {
         let is_in_ring = self.area == Area::RING;
         let (head, area) = match protocol::follow(&*self.own, self.head, is_in_ring, turn) {
@@ -373,7 +382,8 @@ impl ShmRx {
                 (head, area)
             }
         };
-        (self.head, self.area) = (head, area);
+        self.area = area;
+        self.go_to(head);
         self.turn() == self.head.wrapping_add(1)
     }
 
@@ -395,7 +405,7 @@ impl ShmRx {
         // A sender that has replaced its intent meanwhile has filled the position.
         let skips = stuck.is_some() && before == stuck && !self.is_intended() && self.is_stuck();
         if skips {
-            self.head = protocol::after_skipped(&*self.own, self.head);
+            self.go_to(protocol::after_skipped(&*self.own, self.head));
             self.publish();
         }
         skips

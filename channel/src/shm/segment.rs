@@ -106,7 +106,17 @@ pub(crate) struct Area {
 impl Area {
     /// The ring.
     pub(crate) const RING: Self = Self { offset: RING };
+
+    /// Returns the slot of a place.
+    #[inline]
+    pub(crate) fn slot(self, place: u64) -> SlotAt {
+        SlotAt(self.offset + (place % SLOTS) as usize * SLOT)
+    }
 }
+
+/// Offset of a slot in the mapping of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotAt(usize);
 
 /// A mapped segment, of this endpoint or of a peer.
 #[derive(Debug)]
@@ -533,18 +543,18 @@ impl Segment {
             .then(|| unsafe { SharedBytes::new(self.buffer(buffer), len as usize) })
     }
 
-    /// Returns the payload of the slot of a place in an area of this segment.
+    /// Returns the payload of a slot of this segment.
     #[inline]
-    pub(crate) fn payload(&self, area: Area, place: u64) -> SharedBytes<'_> {
+    pub(crate) fn payload(&self, slot: SlotAt) -> SharedBytes<'_> {
         // SAFETY: within the slot, whose mapping the result borrows.
-        unsafe { SharedBytes::new(self.slot_in(area, place).add(PAYLOAD), INLINE) }
+        unsafe { SharedBytes::new(self.slot_at(slot).add(PAYLOAD), INLINE) }
     }
 
-    /// Returns the first byte of the slot of a place in an area of this segment.
+    /// Returns the first byte of a slot of this segment.
     #[inline]
-    pub(crate) fn slot_in(&self, area: Area, place: u64) -> *mut u8 {
-        // SAFETY: the area is in the mapping, and the slot is in the area for every place.
-        unsafe { self.base().add(area.offset + (place % SLOTS) as usize * SLOT) }
+    pub(crate) fn slot_at(&self, slot: SlotAt) -> *mut u8 {
+        // SAFETY: the area of the slot is in the mapping, and the slot is in the area.
+        unsafe { self.base().add(slot.0) }
     }
 
     /// Returns the first byte of the slot at a position of the ring.

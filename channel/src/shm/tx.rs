@@ -25,7 +25,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use crossbeam_utils::CachePadded;
@@ -213,9 +213,9 @@ impl ShmTx {
         self.own.waited()
     }
 
-    /// Returns whether all requests for a buffer have failed for at least 1 ms.
-    pub fn is_stuck(&self) -> bool {
-        self.queue.lock().buffers.is_stuck()
+    /// Returns whether all requests for a buffer have failed for at least this time.
+    pub fn is_stuck(&self, patience: Duration) -> bool {
+        self.queue.lock().buffers.is_stuck(patience)
     }
 
     /// Returns whether a buffer is free.

@@ -14,6 +14,7 @@ use crate::results::Summary;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
 use crate::stats::Range;
+use crate::text::total;
 use crate::traces::{Counted, Found, counted, files, play};
 
 /// A device that divides its pool among several engines.
@@ -113,6 +114,8 @@ pub(crate) struct Facts {
     pub(crate) order: Option<String>,
     /// A sentence on missing ranks or a failed program; `None` if neither is the case.
     pub(crate) lack: Option<String>,
+    /// Number of messages in all runs that waited for room at their receivers.
+    pub(crate) waited: u64,
     /// A note that ranks have several endpoints, if they do.
     pub(crate) shares: Option<String>,
     /// True if one of the devices holds senders back when its tables are full (flow control). A
@@ -223,6 +226,7 @@ impl Facts {
             sizes,
             order: need::range_note(&needs),
             lack: ranks.lack("trace"),
+            waited: runs.iter().fold(0, |sum, run| total([sum, run.waited])),
             shares: plain().find_map(|run| run.sum.endpoints_note()),
             holds_back,
         })

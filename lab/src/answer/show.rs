@@ -7,6 +7,7 @@ use nic::plain::plain;
 use super::facts::{AtSize, DeviceResult, Facts, WAY_NS};
 use crate::error::Error;
 use crate::plot::{NeedOfNic, Picture};
+use crate::results::summary::waits_note;
 use crate::stats::Range;
 use crate::text::html::escaped;
 use crate::text::{Sheet, WIDTH, count, cut, entries, folded, html, share, whole};
@@ -161,6 +162,7 @@ fn limits(facts: &Facts) -> Vec<String> {
             "Ranks share processors: with one for each, UMQ, time and costs will differ.".into(),
         );
     }
+    limits.extend(waits_note(facts.waited).map(|note| note + "."));
     limits.extend(facts.shares.iter().map(|note| format!("{note}.")));
     if !facts.generated && facts.seconds.most < SHORT {
         limits.push(

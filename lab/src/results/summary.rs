@@ -110,8 +110,7 @@ impl Summary {
     /// Returns a note that the UMQ is a lower bound, because senders waited for room at their
     /// receivers; `None` if none did.
     pub(crate) fn waits_note(&self) -> Option<String> {
-        let waited = self.channels.values().fold(0, |sum, of| total([sum, of.waited]));
-        (waited > 0).then(|| waits_note(waited))
+        waits_note(self.channels.values().fold(0, |sum, channel| total([sum, channel.waited])))
     }
 
     /// Returns a note that the need of a NIC is the sum over the endpoints of a rank, if a rank has
@@ -178,10 +177,12 @@ impl Summary {
 }
 
 /// Returns a note that the UMQ is a lower bound, because `waited` messages waited for room at their
-/// receivers.
-pub(crate) fn waits_note(waited: u64) -> String {
+/// receivers; `None` if that is 0.
+pub(crate) fn waits_note(waited: u64) -> Option<String> {
     let times = count(waited, "time");
-    format!("A sender waited {times} for room at its receiver: the UMQ is a lower bound")
+    (waited > 0).then(|| {
+        format!("A sender waited {times} for room at its receiver: the UMQ is a lower bound")
+    })
 }
 
 /// Adds up reports one by one, and keeps only their heads.
@@ -571,6 +572,22 @@ mod tests {
         assert!(remarks.len() == 1 && remarks[0].ends_with("--set device=cassini-hybrid"));
         let fits = [report("cassini-hardware", 4), report("cassini-hybrid", 9), report("alpu", 9)];
         assert_eq!(of(&fits), [""; 0]);
+    }
+
+    #[test]
+    fn waits_of_all_channels_are_added() {
+        let channel = |waited| ChannelCounters { waited, ..ChannelCounters::default() };
+        let report = |shm, net| Report {
+            channels: BTreeMap::from([("shm".into(), channel(shm)), ("net".into(), channel(net))]),
+            ..sample(0, 4, 9)
+        };
+        assert_eq!(Summary::of(&[report(0, 0)]).unwrap().waits_note(), None);
+        assert_eq!(report(1, 2).waited(), 3);
+        let note = Summary::of(&[report(1, 2), report(1997, 0)]).unwrap().waits_note().unwrap();
+        let expected =
+            "A sender waited 2,000 times for room at its receiver: the UMQ is a lower bound";
+        assert_eq!(note, expected);
+        assert!(waits_note(1).unwrap().starts_with("A sender waited 1 time for room"));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::results::{Endpoint, ProcessOrigin, Ranks, RunRecord, reports, summary};
 use crate::settings::Settings;
+use crate::text::total;
 
 /// Traces, and facts about their run.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +35,8 @@ pub(crate) struct Found {
     /// Endpoints without operations, from the reports of the same directories. They have no trace,
     /// so their traces are not missing.
     quiet: Vec<Reported>,
+    /// Number of messages that waited for room at their receivers, from the same reports.
+    pub(crate) waited: u64,
     /// The record of the run, if the directory of the traces has one. Of several records, the one
     /// with the highest exit status.
     pub(crate) run: Option<RunRecord>,
@@ -49,6 +52,8 @@ struct Reported {
     start_ns: u64,
     /// For tagged and for untagged messages: true if the report has operations on them.
     has_operations: [bool; 2],
+    /// Number of messages that waited for room at their receivers.
+    waited: u64,
 }
 
 /// Names of the two contexts of an endpoint in the headers and file names of their traces.
@@ -60,6 +65,7 @@ impl Reported {
             endpoint: reports::endpoint(&report),
             rank: report.rank,
             has_operations: [report.tagged.has_operations(), report.msg.has_operations()],
+            waited: report.waited(),
             origin: report.origin,
             start_ns: report.start_ns,
         }
@@ -236,13 +242,15 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
     // The start of a report is the time at which its endpoint was opened. A trace starts later,
     // with the first operation.
     let job = traces[0].header.origin.job;
+    let waited = reported.iter().filter(|report| report.origin.job == job);
+    let waited = waited.fold(0, |sum, report| total([sum, report.waited]));
     let opened = reported.iter().filter(|report| job.is_some() && report.origin.job == job);
     use_one_clock(&mut traces);
     let starts = traces.iter().map(Trace::start_ns);
     let start = starts.chain(opened.map(|report| report.start_ns)).min().unwrap_or(0);
     let quiet = reported.into_iter().filter(|report| report.has_operations == [false; 2]).collect();
     let run = run_of(&traces);
-    let mut found = Found { traces, left_out, halved, quiet, run };
+    let mut found = Found { traces, left_out, halved, quiet, waited, run };
     found.set_start(start);
     Ok(found)
 }

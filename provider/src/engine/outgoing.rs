@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The options of a call that sends a message, and the route of the message's bytes.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use channel::wire::{Flags, Header, Kind, LONGEST};
 use ffi::{
@@ -82,18 +85,20 @@ pub(crate) struct CopyLimits {
     pub(crate) operations: usize,
     /// Maximum number of bytes of all copies.
     pub(crate) bytes: usize,
-    /// Whether a message is copied only if no buffer was free for 1 ms.
-    pub(crate) is_patient: bool,
+    /// Time without a free buffer after which receivers are assumed to compute. A receiver that
+    /// makes progress, or that waits for a core, returns a buffer sooner.
+    pub(crate) patience: Duration,
 }
 
 impl CopyLimits {
     /// An endpoint that counts copies as many messages as its peers accept short ones
-    /// (`channel/src/shm/overflow.rs`), because a NIC would not hold up their sender.
+    /// (`channel/src/shm/overflow.rs`), because a NIC would not hold up their sender. To copy each
+    /// of them at once would take a third of the message rate if the receiver makes progress.
     fn new(params: &Params) -> Self {
         if params.counts() {
-            Self { operations: 65_536, bytes: 64 << 20, is_patient: false }
+            Self { operations: 65_536, bytes: 64 << 20, patience: Duration::from_micros(50) }
         } else {
-            Self { operations: 1024, bytes: 1024 * LONGEST, is_patient: true }
+            Self { operations: 1024, bytes: 1024 * LONGEST, patience: Duration::from_millis(1) }
         }
     }
 }

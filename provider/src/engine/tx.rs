@@ -5,8 +5,8 @@
 //! ```text
 //! an injected message, and
 //! no buffer is free                FI_EAGAIN
-//! no buffer was free for 1 ms,     the message is copied; its receiver reads the copy when it
-//! or the endpoint counts           handles the slot, whether a receive is posted or not
+//! no buffer was free for 1 ms      the message is copied; its receiver reads the copy when it
+//! (50 us if the endpoint counts)   handles the slot, whether a receive is posted or not
 //! limits of copies are reached     FI_EAGAIN; see CopyLimits in outgoing.rs
 //! ```
 //!
@@ -246,8 +246,12 @@ impl Tx {
         op: &Send,
         outgoing: Outgoing,
     ) -> Result<()> {
-        if outgoing.ack || !self.may_copy(peers, op) {
-            peers.transports.shm().note_waiting(peer);
+        let shm = peers.transports.shm();
+        if !shm.is_stuck(self.settings.copies.patience) {
+            return Err(Errno::EAGAIN);
+        }
+        if outgoing.ack || !self.may_copy(op) {
+            shm.note_waiting(peer);
             return Err(Errno::EAGAIN);
         }
         let kept = Send { buffer: op.buffer.copied(), ..op.clone() };
@@ -259,13 +263,11 @@ impl Tx {
         Ok(())
     }
 
-    /// Returns whether an injected message may be copied now.
-    fn may_copy(&self, peers: &Peers, op: &Send) -> bool {
+    /// Returns whether a copy of an injected message is within the limits.
+    fn may_copy(&self, op: &Send) -> bool {
         let limits = &self.settings.copies;
         let (operations, copied) = self.ops.size();
-        operations < limits.operations
-            && copied + op.buffer.len() <= limits.bytes
-            && (!limits.is_patient || peers.transports.shm().is_stuck())
+        operations < limits.operations && copied + op.buffer.len() <= limits.bytes
     }
 
     fn track(
