@@ -22,6 +22,7 @@ use ffi::{
     serial::{Serial, SerialGuard},
 };
 use host::{children::Unshared, owner::own_count};
+use matching::Overflow;
 use nic::{params::Params, report::WrittenAt};
 use parking_lot::Mutex;
 
@@ -136,7 +137,8 @@ pub(crate) fn hold(
             Err(Errno::EADDRINUSE) if tries > 0 => {}
             made => {
                 let mut own = made?;
-                if params.counts() {
+                // Flow control holds up senders on purpose.
+                if params.counts() && params.overflow != Overflow::FlowControl {
                     own.accept_overflow();
                 }
                 let own = Arc::new(own);

@@ -103,3 +103,23 @@ pub(super) fn locks_memory() -> bool {
     let locked = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
     locked.is_some_and(|size| size.trim() != "0 kB")
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{MemfdFlags, memfd_create};
+
+    use super::*;
+
+    #[test]
+    fn slots_without_memory_are_not_used() {
+        let overflow = Overflow::default();
+        let file = File::from(memfd_create("overflow", MemfdFlags::CLOEXEC).unwrap());
+        rustix::fs::ftruncate(&file, LENGTH as u64).unwrap();
+        let opened = || file.try_clone().ok();
+        assert!(!overflow.reserve(0, 0, || None), "the file cannot be opened");
+        assert!(!overflow.reserve(SLOTS, 0, opened) && overflow.slot(0).is_none());
+        assert!(overflow.reserve(CHUNK, 0, opened));
+        assert!(overflow.slot(CHUNK).is_some() && overflow.slot(2 * CHUNK - 1).is_some());
+        assert!(overflow.slot(0).is_none() && overflow.slot(2 * CHUNK).is_none());
+    }
+}
