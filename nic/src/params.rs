@@ -99,12 +99,6 @@ impl Params {
         Ok(params)
     }
 
-    /// Returns whether the counts of this process are wanted: reports or traces are written.
-    #[must_use]
-    pub fn counts(&self) -> bool {
-        !self.report.is_empty() || !self.trace.is_empty()
-    }
-
     /// Checks the parameters whose allowed values depend on others.
     fn check_together(&self) -> Result<(), ParamError> {
         let refuse = |name: &str, allowed: String| {

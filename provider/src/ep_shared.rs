@@ -138,7 +138,7 @@ pub(crate) fn hold(
             made => {
                 let mut own = made?;
                 // Flow control holds up senders on purpose.
-                if params.counts() && params.overflow != Overflow::FlowControl {
+                if params.takes_counts() && params.overflow != Overflow::FlowControl {
                     own.accept_overflow();
                 }
                 let own = Arc::new(own);

@@ -95,7 +95,7 @@ impl CopyLimits {
     /// (`channel/src/shm/overflow.rs`), because a NIC would not hold up their sender. To copy each
     /// of them at once would take a third of the message rate if the receiver makes progress.
     fn new(params: &Params) -> Self {
-        if params.counts() {
+        if params.takes_counts() {
             Self { operations: 65_536, bytes: 64 << 20, patience: Duration::from_micros(50) }
         } else {
             Self { operations: 1024, bytes: 1024 * LONGEST, patience: Duration::from_millis(1) }

@@ -123,7 +123,7 @@ impl TestNode {
     /// lent.
     pub(super) fn is_at_rest(&mut self) -> bool {
         let engine = &mut self.engine;
-        engine.tx.ops.len() == 0
+        !engine.tx.ops.any(|_| true)
             && engine.rx.is_idle()
             && engine.tx.has_no_streams()
             && engine.peers.has_no_pending_answers()
