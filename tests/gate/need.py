@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Checks the number of entries that a NIC needs. A brute-force computation, from operations.csv alone,
 must agree with `tcam sweep`, with `tcam answer`, and with the smallest pool for which `tcam compare`
-has no spill. The traces are generated ones and the recordings in tests/data."""
+has no spill. The traces are generated ones, the recordings in tests/data, which have the coarse times
+of an earlier version, and new recordings of a program whose ranks hold receives one after the other."""
 
 import argparse
+import bisect
 import collections
 import csv
 import json
@@ -28,10 +30,12 @@ PLACEMENTS = [(0, "block"), (1, "block"), (2, "block"), (2, "cyclic"), (4, "bloc
 # Recordings, and the ranks per node of their placement.
 DATA = runs.ROOT / "tests" / "data"
 RECORDED = {"hpcg-16": 8, "lulesh-27": 9, "snap-16": 8}
-# As in lab/src/traces/player.rs: FULL or more operations with the same time are spread evenly up to
-# the next clock reading. A group longer than MOST is split.
-FULL, MOST = 32, 4096
+# Largest error in nanoseconds of a time of a new recording; see lab/src/capacity/need.rs.
+ERROR = 100
 LARGEST = 1 << 30
+KINDS = ("prq", "umq", "internal")
+# The number of receives of a rank of tests/apps/stagger.c, and the microseconds that it sleeps.
+STAGGERED = [(5, 0), (14, 0), (40, 0), (14, 1000), (40, 10_000)]
 
 
 def tcam(arguments, *words):
@@ -94,53 +98,88 @@ class Watched(list):
         self.report(element, -1)
 
 
-def even(times):
-    """Returns the times of operations, with full groups spread until the next clock reading."""
-    at = 0
-    while at < len(times):
-        end, now = at, times[at]
-        while end < len(times) and times[end] == now and end - at < MOST:
-            end += 1
-        if end - at >= FULL and end < len(times):
-            span = times[end] - now
-            times[at:end] = [now + span * place // (end - at) for place in range(end - at)]
-        at = end
-    return times
+class Operation:
+    """An operation, with the changes of the queues that it made, and the times between which it was
+    made. A change consists of the kind of the element, the rank of its source or None, and 1 or -1."""
+
+    def __init__(self, rank, context, ns):
+        self.rank, self.context, self.ns = rank, context, ns
+        self.first = self.last = ns
+        self.changes = []
 
 
-def history(operations):
-    """Returns the changes of the queues of all ranks in order of time: the rank, the context, the
-    queue, the rank of the element's source or None, and 1 if the element joins the queue or -1 if
-    it leaves."""
+def history(operations, times):
+    """Returns the operations of all traces. `times` is "generated" if the order of all operations is
+    exact, "coarse" if an operation lies between its time and the next one, or "exact"."""
     contexts = {}
     for row in operations:
         contexts.setdefault((int(row["rank"]), row["context"]), []).append(row)
-    changes = []
-    for place, ((rank, name), rows) in enumerate(contexts.items()):
-        times = even([int(row["ns"]) for row in rows])
-        now = [0]
+    done = []
+    for (rank, name), rows in contexts.items():
+        now = []
 
-        def watch(queue, at=place, of=(rank, name), now=now):
+        def watch(queue, of=(rank, name), now=now):
+            kind = queue if of[1] == "tagged" else "internal"
+
             def report(element, change):
                 check(element.source == "" or element.source_rank != "", f"{of}: a source of no rank")
                 source = int(element.source_rank) if element.source_rank else None
-                changes.append((now[0], at, (*of, queue, source, change)))
+                now[-1].changes.append((kind, source, change))
 
             return Watched(report)
 
         context = Context(LARGEST, "spill", ())
         context.prq.elements, context.umq.elements = watch("prq"), watch("umq")
-        for time_of, row in zip(times, rows):
-            now[0] = time_of
+        for row in rows:
+            now.append(Operation(rank, name, int(row["ns"])))
             context.play(row)
         check(not context.differ, f"rank {rank}, {name}: {context.differ[:3]}")
-    changes.sort(key=lambda change: change[:2])
-    return [change for _, _, change in changes]
+        following = LARGEST << 40
+        for of, after in zip(reversed(now), [None, *reversed(now)]):
+            if after is not None and after.ns != of.ns:
+                following = after.ns
+            if times == "coarse":
+                of.last = following
+            elif times == "exact":
+                of.first, of.last = of.ns - ERROR, of.ns + ERROR
+        done += now
+    done.sort(key=lambda of: of.ns)
+    if times == "generated":
+        for place, of in enumerate(done):
+            of.first = of.last = place
+    return done
 
 
-def needs(changes, ranks, ppn, placement):
-    """Returns the peak number of elements on a NIC and on a rank for each kind: PRQ, UMQ, or internal
-    (untagged). For the NIC, `at_once` is the peak of all kinds together."""
+class Unit:
+    """Operations whose order is exact. A count may have the value of an operation from the first time
+    of the operation to the last time of the next one."""
+
+    def __init__(self):
+        self.values, self.first, self.last = [0], [-ERROR], []
+
+    def add(self, value, operation):
+        self.values.append(value)
+        self.first.append(operation.first)
+        self.last.append(operation.last)
+
+    def possible(self, time_of):
+        """Returns the values that the count may have at a time."""
+        return self.values[bisect.bisect_left(self.last, time_of) : bisect.bisect_right(self.first, time_of)]
+
+
+def peak(units):
+    """Returns the least and the most that the largest sum over the units may be."""
+    times = sorted({time_of for unit in units for time_of in (*unit.first, *unit.last)})
+    # Values leave after their last time.
+    after = [time_of + 0.5 for time_of in times]
+    most = max(sum(max(unit.possible(at)) for unit in units) for at in times)
+    least = max(sum(min(unit.possible(at)) for unit in units) for at in after)
+    return least, most
+
+
+def needs(done, ranks, ppn, placement, times):
+    """Returns the range of the peak number of elements on a NIC and the peak on a rank, for each kind:
+    PRQ, UMQ, or internal (untagged), and all kinds together (`at_once`)."""
     nodes = -(-ranks // ppn) if ppn else 1
 
     def node(rank):
@@ -148,21 +187,34 @@ def needs(changes, ranks, ppn, placement):
             return 0
         return rank // ppn if placement == "block" else rank % nodes
 
-    now, most = collections.Counter(), collections.Counter()
-    for rank, name, queue, source, change in changes:
-        at = node(rank)
-        if ppn and source is not None and node(source) == at:
-            continue
-        kind = queue if name == "tagged" else "internal"
-        for of in (("rank", rank, kind), ("nic", at, kind), ("nic", at, "at_once")):
-            now[of] += change
-            most[of] = max(most[of], now[of])
-
-    def largest(unit, kinds):
-        return {kind: max((count for of, count in most.items() if of[::2] == (unit, kind)), default=0)
-                for kind in kinds}  # fmt: skip
-
-    return largest("nic", ("prq", "umq", "internal", "at_once")), largest("rank", ("prq", "umq", "internal"))
+    units, now = collections.defaultdict(Unit), collections.Counter()
+    for of in done:
+        # With coarse times, the order of the two traces of a rank is uncertain as well.
+        unit, changed = (of.rank, of.context if times == "coarse" else ""), set()
+        for kind, source, change in of.changes:
+            if ppn and source is not None and node(source) == node(of.rank):
+                continue
+            for count in (kind, "at_once"):
+                now[unit, count] += change
+                changed.add(count)
+        for count in changed:
+            units[unit, count].add(now[unit, count], of)
+    found = {"nic": {}, "rank": {}}
+    for count in (*KINDS, "at_once"):
+        on_rank, on_nic = collections.defaultdict(list), collections.defaultdict(list)
+        for ((rank, _), of), unit in units.items():
+            if of == count:
+                on_rank[rank].append(unit)
+                on_nic[node(rank)].append(unit)
+        alone = {rank: peak(of) if len(of) > 1 else (max(of[0].values),) * 2 for rank, of in on_rank.items()}
+        found["rank"][count] = max((most for _, most in alone.values()), default=0)
+        ranges = [(0, 0)]
+        for at, of in on_nic.items():
+            least, most = peak(of)
+            # All ranks together hold at least what one of them holds.
+            ranges.append((max(least, *(alone[rank][0] for rank in alone if node(rank) == at), 0), most))
+        found["nic"][count] = {"least": max(of[0] for of in ranges), "most": max(of[1] for of in ranges)}
+    return found["nic"], {kind: found["rank"][kind] for kind in KINDS}
 
 
 def overflows(arguments, place, words, entries):
@@ -183,36 +235,39 @@ def smallest(arguments, place, words, guess):
     return enough
 
 
-def judge(arguments, what, place, placements):
+def judge(arguments, what, place, placements, times):
     out = PLACE / "export"
     shutil.rmtree(out, ignore_errors=True)
     subprocess.run([arguments.tcam, "export", f"--out={out}", place], check=True, capture_output=True)
     with (out / "operations.csv").open(encoding="utf-8") as file:
         operations = list(csv.DictReader(file))
-    changes = history(operations)
+    done = history(operations, times)
     ranks = 1 + max(int(row["rank"]) for row in operations)
     told = []
     for ppn, placement in placements:
         words = [f"--ppn={ppn}", f"--placement={placement}"] if ppn else []
         name = f"{what} {' '.join(words)}"
-        by_hand = dict(zip(("nic", "rank"), needs(changes, ranks, ppn, placement)))
-        nic = by_hand["nic"]["at_once"]
+        by_hand = dict(zip(("nic", "rank"), needs(done, ranks, ppn, placement, times)))
+        least, nic = by_hand["nic"]["at_once"].values()
         out = f"--out={PLACE / 'sweep'}"
         pool = tcam(arguments, "sweep", "--json=-", out, "--set=pool=node", *words, "--trace", place)
         check(pool["needed_entries"] == nic, f"{name}: sweep needs {pool['needed_entries']}, by brute force {nic}")
         for run in pool["runs"]:
             spills = run["prq_spills"] + run["umq_spills"] + run["internal_spills"]
-            fits = run["pool_entries"] >= nic
-            check(fits == (spills == 0), f"{name}: {spills} spill at {run['pool_entries']} of {nic}")
+            # A replay has one of the possible orders of the ranks.
+            fits = run["pool_entries"] >= (nic if spills else least)
+            check(fits == (spills == 0), f"{name}: {spills} spill at {run['pool_entries']} of {least} to {nic}")
         by_compare = smallest(arguments, place, words, nic)
-        check(by_compare == max(nic, 1), f"{name}: compare needs {by_compare}, by brute force {nic}")
+        check(max(least, 1) <= by_compare <= max(nic, 1), f"{name}: compare needs {by_compare}, by brute force {least} to {nic}")
         answer = tcam(arguments, "answer", "--json=-", *words, place)
-        for unit, ours in by_hand.items():
-            theirs = {of: answer[unit][of]["most"] for of in ours}
-            check(theirs == ours, f"{name}: answer for a {unit} {theirs}, by brute force {ours}")
-            least, most = answer[unit]["umq_at_least"]["most"], answer[unit]["umq"]["most"]
-            check(least <= most, f"{name}: UMQ of a {unit} at least {least}, at most {most}")
-        told.append(nic)
+        theirs = {of: answer["nic"][of] for of in by_hand["nic"]}
+        check(theirs == by_hand["nic"], f"{name}: answer for a NIC {theirs}, by brute force {by_hand['nic']}")
+        theirs = {of: answer["rank"][of]["most"] for of in by_hand["rank"]}
+        check(theirs == by_hand["rank"], f"{name}: answer for a rank {theirs}, by brute force {by_hand['rank']}")
+        for unit in by_hand:
+            late, most = answer[unit]["umq_at_least"]["most"], answer[unit]["umq"]["most"]
+            check(late <= most, f"{name}: UMQ of a {unit} at least {late}, at most {most}")
+        told.append(nic if least == nic else f"{least} to {nic}")
     print(f"  {what}: {len(operations)} operations, NICs need {told}", flush=True)
 
 
@@ -265,6 +320,27 @@ def written_by_hand(arguments):
     check(min(run["pool_entries"] for run in told["runs"]) >= 160, f"reserved: {told['runs'][0]}")
 
 
+def staggered(arguments):
+    """Checks that a NIC needs the receives of one rank if the ranks hold them one after the other."""
+    programs = runs.build("mpich")
+    for count, pause in STAGGERED:
+        what = f"stagger {count} {pause}"
+        place = PLACE / what.replace(" ", "-")
+        launched = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "8", str(programs / "stagger")]
+        words = ["record", f"--out={place}", "--mpi=mpich", "--", *launched, str(count), "5", str(pause)]
+        done = subprocess.run(
+            [str(arguments.tcam), *words], capture_output=True, text=True, timeout=within(120), check=False
+        )
+        if not check(done.returncode == 0, f"{what}: {done.stderr[-500:]}"):
+            continue
+        answer = tcam(arguments, "answer", "--json=-", "--ppn=4", place)
+        least, most = answer["nic"]["prq"].values()
+        # Beside the receives, a NIC has those of the barrier and of a request.
+        check(least <= count + 3 and most >= count, f"{what}: a NIC needs {least} to {most} receives")
+        check(most <= 1.1 * (count + 3), f"{what}: a NIC needs up to {most} receives")
+        judge(arguments, what, place, [(4, "block")], "exact")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
@@ -276,11 +352,12 @@ def main():
     for seed in range(arguments.seed, arguments.seed + arguments.generated):
         place = PLACE / f"seed-{seed}"
         generate(place, seed)
-        judge(arguments, f"seed {seed}", place, PLACEMENTS)
+        judge(arguments, f"seed {seed}", place, PLACEMENTS, "generated")
     written_by_hand(arguments)
     for name, ppn in RECORDED.items():
         shutil.unpack_archive(DATA / f"{name}.tar.xz", PLACE)
-        judge(arguments, name, PLACE / name, [(0, "block"), (ppn, "block"), (ppn, "cyclic")])
+        judge(arguments, name, PLACE / name, [(0, "block"), (ppn, "block"), (ppn, "cyclic")], "coarse")
+    staggered(arguments)
     print(f"  {time.monotonic() - start:.0f} s")
     return exit_code()
 

@@ -15,7 +15,7 @@ pub(crate) mod verdict;
 
 pub(crate) use self::curve::Replayed;
 pub(crate) use self::judged::Judged;
-pub(crate) use self::need::{Held, Knob, Need, PeakNeed};
+pub(crate) use self::need::{Knob, Need, PeakNeed};
 pub(crate) use self::point::{Cost, Modelled, Point};
 pub(crate) use self::rows::{Rows, Runs};
 pub(crate) use self::sizes::{Sizes, UmqSizes};

@@ -348,8 +348,8 @@ impl OfNode {
         let engine = &mut self.engines[member.engine];
         engine.taken.change(before[TAKEN], after[TAKEN]);
         let promised = member.promised(member.taken);
-        member.taken.least = member.taken.least - before[TAKEN].least + after[TAKEN].least;
-        member.taken.most = member.taken.most - before[TAKEN].most + after[TAKEN].most;
+        member.taken.least = member.taken.least + after[TAKEN].least - before[TAKEN].least;
+        member.taken.most = member.taken.most + after[TAKEN].most - before[TAKEN].most;
         engine.promised.change(promised, member.promised(member.taken));
     }
 
@@ -455,7 +455,7 @@ fn of_node(
                 (taken_before, taken),
             ];
             for (count, (before, own)) in counts.iter_mut().zip(pairs) {
-                *count = *count - before + own;
+                *count = *count + own - before;
             }
         };
         let taken_before = in_member[member][TAKEN];

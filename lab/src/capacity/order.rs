@@ -161,8 +161,8 @@ pub(super) struct PeakOfSum {
 impl PeakOfSum {
     /// Replaces the bounds of one term.
     pub(super) fn change(&mut self, before: Range<u64>, after: Range<u64>) {
-        self.now.least = self.now.least - before.least + after.least;
-        self.now.most = self.now.most - before.most + after.most;
+        self.now.least = self.now.least + after.least - before.least;
+        self.now.most = self.now.most + after.most - before.most;
         self.peak.least = self.peak.least.max(self.now.least);
         self.peak.most = self.peak.most.max(self.now.most);
     }
