@@ -15,7 +15,7 @@ use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
 use crate::stats::Range;
 use crate::text::total;
-use crate::traces::{Counted, Found, counted, files, play};
+use crate::traces::{Counted, Found, Trace, counted, files, play};
 
 /// A device that divides its pool among several engines.
 const DIVIDED: &str = "cassini-hybrid";
@@ -114,6 +114,8 @@ pub(crate) struct Facts {
     pub(crate) order: Option<String>,
     /// A sentence on missing ranks or a failed program; `None` if neither is the case.
     pub(crate) lack: Option<String>,
+    /// True if, in a run, messages arrived only when their receiver polled.
+    pub(crate) polled: bool,
     /// Number of messages in all runs that waited for room at their receivers.
     pub(crate) waited: u64,
     /// A note that ranks have several endpoints, if they do.
@@ -226,6 +228,7 @@ impl Facts {
             sizes,
             order: need::range_note(&needs),
             lack: ranks.lack("trace"),
+            polled: !generated && runs.iter().any(|run| run.iter().any(is_polled)),
             waited: runs.iter().fold(0, |sum, run| total([sum, run.waited])),
             shares: plain().find_map(|run| run.sum.endpoints_note()),
             holds_back,
@@ -252,6 +255,12 @@ impl Needed {
             at_once: most(|of| of.all),
         }
     }
+}
+
+/// Returns true if messages arrived only when the recorded process polled: on request, or because
+/// an earlier version of tcam recorded it.
+fn is_polled(trace: &Trace) -> bool {
+    trace.header.config.get("arrival").is_none_or(|arrival| arrival == "poll")
 }
 
 fn of_model(device: &str) -> Settings {

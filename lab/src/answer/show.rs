@@ -144,6 +144,21 @@ fn percent(range: Range<f64>) -> String {
 /// Seconds of a run below which its start is a large part.
 const SHORT: f64 = 0.2;
 
+/// Returns a sentence on the moment at which messages arrive.
+fn arrival_note(facts: &Facts) -> &'static str {
+    match facts.polled {
+        true => {
+            "A message arrived when its receiver polled (FI_TCAM_ARRIVAL=poll, or an earlier \
+             version of tcam): at a NIC more messages are unexpected."
+        }
+        false if facts.hosts > 1 => {
+            "A message arrives when it comes, even while its receiver computes; a message of \
+             another host may arrive up to 10 us late."
+        }
+        false => "A message arrives when it is sent, even while its receiver computes.",
+    }
+}
+
 /// Returns the limits of the answer, one per item.
 fn limits(facts: &Facts) -> Vec<String> {
     let mut limits: Vec<String> = facts.order.iter().cloned().collect();
@@ -161,6 +176,9 @@ fn limits(facts: &Facts) -> Vec<String> {
         limits.push(
             "Ranks share processors: with one for each, UMQ, time and costs will differ.".into(),
         );
+    }
+    if !facts.generated {
+        limits.push(arrival_note(facts).into());
     }
     limits.extend(waits_note(facts.waited).map(|note| note + "."));
     limits.extend(facts.shares.iter().map(|note| format!("{note}.")));
