@@ -87,7 +87,7 @@ pub(crate) fn index_of<R: Ring>(place: u64) -> u64 {
 
 /// Returns the place of the slot at a position of the ring if the ring is handed over there.
 fn handover_at<R: Ring>(position: u64) -> u64 {
-    IN_OVERFLOW | position % R::SLOTS << HANDOVER | position & POSITION
+    IN_OVERFLOW | ((position % R::SLOTS) << HANDOVER) | (position & POSITION)
 }
 
 /// Returns the first place in the overflow area after a handover.
@@ -149,12 +149,11 @@ pub(crate) fn claim_last<R: Ring>(
         } else {
             *head = ring.head().load(Ordering::Acquire);
             match tail.wrapping_sub(*head).checked_sub(R::SLOTS - 1) {
-                None => Some(following),
                 Some(0) if may_use(0) => {
                     let handover = handover_at::<R>(tail);
                     Some((first_after::<R>(handover), handover.wrapping_add(1)))
                 }
-                Some(0) => Some(following),
+                None | Some(0) => Some(following),
                 Some(_) => None,
             }
         };

@@ -131,7 +131,7 @@ pub struct Segment {
     creator_pid: u32,
     counted: Option<OwnEndpoint>,
     /// The overflow area of a peer.
-    overflow: Overflow,
+    overflow: Box<Overflow>,
     /// Whether a message to this peer waits for room.
     has_waiting: AtomicBool,
     /// Number of messages of this endpoint that had to wait for room at their receivers.
@@ -216,7 +216,7 @@ impl Segment {
             lock: None,
             creator_pid: 0,
             counted: None,
-            overflow: Overflow::default(),
+            overflow: Box::default(),
             has_waiting: AtomicBool::new(false),
             waited: AtomicU64::new(0),
         })
