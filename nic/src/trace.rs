@@ -27,6 +27,7 @@
 //! | key | source, match bits (2), ignore bits (2) | sets the key of the place; all ones is any source |
 //! | time | nanoseconds (2) | time of the following records since the header's start |
 //! | step | | time of the following records since that of the previous ones, in nanoseconds in bits 31..6 |
+//! | later | | repeats the last operation; its time is as in a step |
 //! | multi | length, bytes used, `min` (2 each) | the `MultiRecv` of the next post |
 //! | long | length (2) | length of the next receive, message or send, if it does not fit the field |
 //! | post | | a receive into a buffer of this length; the flag is set for a non-contiguous buffer |
@@ -69,7 +70,7 @@
 //! network, or to receives that several endpoints share, has the time at which the device handled
 //! it. A message that came before the previous operation has the time of that operation.
 //!
-//! In version 6, which had no *step*, times are coarse. An operation has the time of the recorder's
+//! In version 6, which had neither *step* nor *later*, times are coarse. An operation has the time of the recorder's
 //! last reading of the clock, which was at most 64 operations before, so it was made between that
 //! time and the next recorded one.
 //!
@@ -86,7 +87,7 @@ use std::io::{self, Read};
 use serde::{Deserialize, Serialize};
 
 pub use self::code::{
-    Address, Encoder, FILL, KEYS, MOST_REPEATS, Sink, put_peer, put_thread, put_time,
+    Address, Encoder, FILL, KEYS, MOST_REPEATS, Sink, later_record, put_peer, put_thread, put_time,
     repeat_record, state, step_record,
 };
 use self::code::{Decoder, NoRecord, Record};

@@ -399,6 +399,21 @@ proptest! {
 }
 
 #[test]
+fn an_operation_is_repeated_later() {
+    let later = |ns| later_record(ns).unwrap();
+    let mut bytes = file(&[(5, Op::Cancel(3))]);
+    [later(7), repeat_record(1), later(0), later((1 << 26) - 1)]
+        .into_iter()
+        .for_each(|word| bytes.put([word]).unwrap());
+    let times = [5, 12, 12, 12, 12 + (1 << 26) - 1];
+    assert_eq!(read(&bytes).unwrap(), times.map(|time| (time, Op::Cancel(3))));
+    assert_eq!(later_record(1 << 26), None);
+    let mut odd = header().to_bytes();
+    odd.put([later(7)]).unwrap();
+    assert!(matches!(read(&odd), Err(TraceError::Record(0))));
+}
+
+#[test]
 fn a_step_of_a_damaged_trace_does_not_overflow() {
     let mut bytes = header().to_bytes();
     put_time(&mut bytes, u64::MAX).unwrap();

@@ -3,11 +3,15 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4, TcpListener},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU16, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use ffi::{Buffer, Errno, memory::RegionMemory};
+use host::clock;
 use nic::polling::Polling;
 
 use crate::{
@@ -29,6 +33,8 @@ use crate::{
 #[derive(Clone)]
 pub(super) enum Transport {
     Shm,
+    /// Shared memory, with the time of each send in its slot.
+    Timed,
     Loopback(Arc<Loopback>),
     /// TCP connections.
     Net,
@@ -37,13 +43,14 @@ pub(super) enum Transport {
 }
 
 /// Returns the transports over which an endpoint copies from and to the memory of its peers.
-pub(super) fn near() -> [Transport; 2] {
-    [Transport::Shm, Transport::Loopback(Arc::default())]
+pub(super) fn near() -> [Transport; 3] {
+    [Transport::Shm, Transport::Loopback(Arc::default()), Transport::Timed]
 }
 
 /// Returns all transports.
-pub(super) fn transports() -> [Transport; 4] {
-    [Transport::Shm, Transport::Loopback(Arc::default()), Transport::Net, Transport::Sealed]
+pub(super) fn transports() -> [Transport; 5] {
+    let [shm, loopback, timed] = near();
+    [shm, loopback, timed, Transport::Net, Transport::Sealed]
 }
 
 /// Creates the network of an endpoint that holds a port with this socket.
@@ -56,6 +63,9 @@ fn network(socket: TcpListener, own: &Segment, address: SocketAddrV4, seals: boo
     };
     Net::new(&settings, socket.into(), own.identity(), address).unwrap()
 }
+
+/// The next port of an endpoint over [`Transport::Timed`].
+static NEXT_TIMED: AtomicU16 = AtomicU16::new(2000);
 
 /// Longest wait for something that was sent over the network.
 pub(super) const PATIENCE: Duration = Duration::from_millis(500);
@@ -70,6 +80,8 @@ pub(super) struct Endpoint {
     pub(super) tx: Tx,
     pub(super) receivers: Receivers,
     pub(super) peers: Vec<Peer>,
+    /// Time of the last timed slot.
+    timed: u64,
 }
 
 pub(super) const COPIES: Settings = Settings { checks: false, copies: true };
@@ -78,9 +90,17 @@ impl Endpoint {
     pub(super) fn new(transport: &Transport, port: u16, settings: Settings) -> Self {
         let socket = matches!(transport, Transport::Net | Transport::Sealed)
             .then(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port"));
-        let port = socket.as_ref().map_or(port, |socket| socket.local_addr().unwrap().port());
+        let port = match (&socket, transport) {
+            (Some(socket), _) => socket.local_addr().unwrap().port(),
+            // Tests have ports for two transports of shared memory.
+            (None, Transport::Timed) => NEXT_TIMED.fetch_add(1, Ordering::Relaxed),
+            (None, _) => port,
+        };
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let own = Arc::new(Segment::create(address).unwrap());
+        if matches!(transport, Transport::Timed) {
+            own.ask_for_times();
+        }
         let net = socket
             .map(|socket| network(socket, &own, address, matches!(transport, Transport::Sealed)));
         let mut tx =
@@ -94,7 +114,7 @@ impl Endpoint {
             tx.join(end);
         }
         let receivers = tx.receivers();
-        Self { own, end, net, others: Vec::new(), tx, receivers, peers: Vec::new() }
+        Self { own, end, net, others: Vec::new(), tx, receivers, peers: Vec::new(), timed: 0 }
     }
 
     /// Repeats `work` until it returns a result, while this endpoint and its peers make progress.
@@ -173,7 +193,13 @@ impl Endpoint {
         self.until(|it| (!it.rx().is_empty()).then_some(()))?;
         let rx = self.receivers[transport].as_mut().unwrap();
         let header = rx.peek()?.header.unwrap();
-        let body = self.peers[0].body(&header, rx.payload()).unwrap();
+        assert_eq!(header.flags.contains(Flags::TIMED), self.own.wants_times());
+        if header.flags.contains(Flags::TIMED) {
+            let time = rx.payload().word().unwrap();
+            assert!(time <= clock::now() && time >= std::mem::replace(&mut self.timed, time));
+        }
+        let payload = rx.payload().skip(header.flags.payload_shift());
+        let body = self.peers[0].body(&header, payload).unwrap();
         let bytes = body.bytes().keep().into_vec();
         drop(body);
         rx.release();

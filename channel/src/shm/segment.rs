@@ -513,7 +513,7 @@ impl Segment {
     }
 
     /// Returns whether the owner asks for the times of sends.
-    pub(super) fn wants_times(&self) -> bool {
+    pub(crate) fn wants_times(&self) -> bool {
         self.word(WANTS_TIMES).load(Ordering::Relaxed) != 0
     }
 

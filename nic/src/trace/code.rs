@@ -40,6 +40,7 @@ mod kind {
     pub(super) const THREAD: u32 = 20;
     pub(super) const TURN: u32 = 21;
     pub(super) const STEP: u32 = 22;
+    pub(super) const LATER: u32 = 23;
 }
 
 /// A one-word record without an operation.
@@ -66,6 +67,16 @@ pub const fn step_record(nanoseconds: u64) -> Option<u32> {
         return None;
     }
     Some(kind::STEP | (nanoseconds as u32) << NANOSECONDS)
+}
+
+/// The record that repeats the last operation this time later; `None` if the time is too long.
+#[inline(always)]
+#[must_use]
+pub const fn later_record(nanoseconds: u64) -> Option<u32> {
+    if nanoseconds > LONGEST_STEP {
+        return None;
+    }
+    Some(kind::LATER | (nanoseconds as u32) << NANOSECONDS)
 }
 
 /// Maximum repetitions per record. Without a limit, a damaged record could become more operations
@@ -364,7 +375,7 @@ impl Decoder {
         let kind = head & KIND;
         let posts = matches!(kind, kind::POST | kind::POST_ANYWAY | kind::HELD);
         let aside = matches!(kind, kind::KEY | kind::TIME | kind::FILL | kind::PEER)
-            || matches!(kind, kind::THREAD | kind::TURN | kind::STEP);
+            || matches!(kind, kind::THREAD | kind::TURN | kind::STEP | kind::LATER);
         let is_message = matches!(kind, kind::ARRIVE | kind::SEND);
         let takes_long = is_message || posts && self.multi.is_none();
         if !aside && (!posts && self.multi.is_some() || !takes_long && self.long.is_some()) {
@@ -386,6 +397,11 @@ impl Decoder {
             }
             kind::TIME => return Ok(Record::Time(whole(take(words)?))),
             kind::STEP => return Ok(Record::Step(head >> NANOSECONDS)),
+            kind::LATER if self.last.is_none() => return Err(NoRecord::Damaged),
+            kind::LATER => {
+                self.again = 1;
+                return Ok(Record::Step(head >> NANOSECONDS));
+            }
             kind::FILL => return Ok(Record::More),
             kind::PEER => {
                 let [number, ip, port] = take(words)?;

@@ -20,8 +20,8 @@ use nic::{
     device::Device,
     params::Params,
     trace::{
-        Address, Encoder, Header, Op, OpWord, Recorder, Sink, Stop, Thread, put_peer, put_thread,
-        put_time, step_record,
+        Address, Encoder, Header, Op, OpWord, Recorder, Sink, Stop, Thread, later_record, put_peer,
+        put_thread, put_time, step_record,
     },
 };
 
@@ -232,7 +232,7 @@ impl Trace {
     }
 
     /// Writes the record of an operation whose key the encoder knows, preceded by the step of the
-    /// time. If record and time equal the last ones, writes only that the last record is repeated.
+    /// time. If the record equals the last one, writes only that the last one is repeated.
     /// Returns false if the key is unknown, the step is too long, the window of the file
     /// (`host::trace_file`) is full, or no file is open.
     #[inline(always)]
@@ -242,6 +242,9 @@ impl Trace {
         let is_put = match now - self.now {
             0 if word == self.last => file.try_repeat(),
             0 => file.try_put([word]),
+            step if word == self.last => {
+                later_record(step).is_some_and(|record| file.try_put([record]))
+            }
             step => step_record(step).is_some_and(|step| file.try_put([step, word])),
         };
         if is_put {
