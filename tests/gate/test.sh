@@ -27,6 +27,8 @@ computes() {
     python3 tests/gate/brute.py
     say "The need of a NIC against a brute force"
     python3 tests/gate/need.py
+    say "Messages that come while their receiver computes"
+    python3 tests/gate/arrivals.py
     say "The answer on one page"
     python3 tests/gate/answer.py
     say "Generated streams against recorded ones"
