@@ -57,7 +57,7 @@ def agrees(arguments, what, words, told, traces):
     check(share and int(share[1].replace(",", "")) == need, f"{what}: {done.stdout[-600:]}")
     if not words:
         stats = json.loads(tcam(arguments, "stats", "--json=-", traces).stdout)
-        check(stats["need"]["nics"][0]["each"]["internal"] == told["nic"]["internal"]["most"], f"{what}: stats")
+        check(stats["need"]["nics"][0]["each"]["internal"]["most"] == told["nic"]["internal"]["most"], f"{what}: stats")
         page = tcam(arguments, "report", "--out=-", traces).stdout
         check(f"needs {need:,} entries: " in page, f"{what}: the page of report has no need of {need}")
     for device in told["devices"]:

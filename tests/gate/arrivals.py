@@ -32,7 +32,15 @@ CASES = {
 FAR = {"late": ["late", "300", "100", "500"], "halo": CASES["halo"]}
 # Messages of the MPI itself that may be unexpected or not: those of barriers and of its start.
 OWN = 6
+# Intel MPI, which `tests/nightly/impi.sh` installs, runs programs that were compiled for MPICH.
+BINARIES = runs.MPIS | {"impi": runs.VENVS / "impi" / "bin"}
+INTEL = {
+    "I_MPI_ROOT": str(runs.VENVS / "impi"),
+    "LD_LIBRARY_PATH": str(runs.VENVS / "impi" / "lib"),
+    "I_MPI_OFI_LIBRARY": str(runs.VENVS / "mpich" / "lib" / "mpich" / "libfabric.so.1"),
+}
 AUTOMATIC = {
+    "impi": {"MPIR_CVAR_CH4_OFI_ENABLE_DATA_AUTO_PROGRESS": "1"},
     "mpich": {"MPIR_CVAR_CH4_OFI_ENABLE_DATA_AUTO_PROGRESS": "1"},
     "openmpi5": {"OMPI_MCA_mtl_ofi_data_progress": "auto"},
     "openmpi4": {"OMPI_MCA_mtl_ofi_data_progress": "auto"},
@@ -45,6 +53,11 @@ def tcam(arguments, words, before=(), variables=None):
         command, capture_output=True, text=True, timeout=within(120), check=False,
         env=os.environ | {"FI_LOG_LEVEL": "warn", "FI_LOG_PROV": "tcam"} | (variables or {}),
     )  # fmt: skip
+
+
+def compiler(mpi):
+    """Returns the MPI with whose compiler the programs of an MPI are built."""
+    return "mpich" if mpi == "impi" else mpi
 
 
 def fresh(name):
@@ -68,16 +81,17 @@ def counts(what, done, place):
 
 def run(arguments, mpi, name, words, settings=(), launcher=None, before=(), variables=None):
     place = fresh(f"{mpi}-{name}")
-    launcher = launcher or [str(runs.MPIS[mpi] / "mpiexec"), "-n", "2"]
-    program = str(runs.TARGET / "apps" / mpi / "arrivals")
+    launcher = launcher or [str(BINARIES[mpi] / "mpiexec"), "-n", "2"]
+    variables = (variables or {}) | (INTEL if mpi == "impi" else {})
+    program = str(runs.TARGET / "apps" / compiler(mpi) / "arrivals")
     settings = [f"--set={setting}" for setting in settings]
-    command = ["run", f"--report={place}", f"--mpi={mpi}", *settings, "--", *launcher, program, *words]
+    command = ["run", f"--report={place}", *settings, "--", *launcher, program, *words]
     return counts(f"{mpi}, {name}", tcam(arguments, command, before, variables), place)
 
 
 def each_mpi(arguments):
     for mpi in arguments.mpi:
-        runs.build(mpi)
+        runs.build(compiler(mpi))
         for name, words in CASES.items():
             run(arguments, mpi, name, words)
             run(arguments, mpi, f"{name} automatic", words, variables=AUTOMATIC[mpi])
@@ -117,7 +131,7 @@ def between_hosts(arguments):
         print(f"two hosts skipped: {why}")
         return
     with TwoHosts() as hosts:
-        for mpi in arguments.mpi[:1]:
+        for mpi in [mpi for mpi in arguments.mpi if mpi != "impi"][:1]:
             for name, words in FAR.items():
                 launcher = hosts.launcher(mpi, runs.MPIS[mpi], 1)
                 run(arguments, mpi, f"two hosts {name}", words, launcher=launcher, before=hosts.on(1, []))
@@ -126,7 +140,7 @@ def between_hosts(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
-    parser.add_argument("--mpi", type=runs.words(list(runs.MPIS)), default=["mpich", "openmpi5"])
+    parser.add_argument("--mpi", type=runs.words(list(BINARIES)), default=["mpich", "openmpi5"])
     parser.add_argument("--rounds", type=int, default=1, help="repetitions of everything")
     arguments = parser.parse_args()
     shutil.rmtree(PLACE, ignore_errors=True)
