@@ -339,6 +339,23 @@ def staggered(arguments):
         check(least <= count + 3 and most >= count, f"{what}: a NIC needs {least} to {most} receives")
         check(most <= 1.1 * (count + 3), f"{what}: a NIC needs up to {most} receives")
         judge(arguments, what, place, [(4, "block")], "exact")
+    emulated_pool(arguments, launched, PLACE / "stagger-14-0")
+
+
+def emulated_pool(arguments, launched, recording):
+    """Checks the need of a recording against runs with a pool that all ranks of the host share. Of
+    the receives of a barrier, a run may have up to 3 more or fewer at one moment."""
+    nic = tcam(arguments, "answer", "--json=-", recording)["nic"]["at_once"]
+    for entries, fits in ((nic["most"] + 3, True), (nic["least"] - 4, False)):
+        place = PLACE / f"pool-{entries}"
+        settings = ["--set=pool=node", f"--set=pool_entries={entries}", f"--report={place}"]
+        command = [str(arguments.tcam), "run", *settings, "--", *launched, "14", "5"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=within(120), check=False)
+        reports = [json.loads(path.read_text()) for path in place.glob("*.json")]
+        queues = [report[context][queue] for report in reports for context in ("tagged", "msg") for queue in ("prq", "umq")]
+        spills = sum(queue["spills"] for queue in queues)
+        right = done.returncode == 0 and len(reports) == 8 and (spills == 0) == fits
+        check(right, f"a pool of {entries} for a need of {nic}: {spills} spill; {done.stderr[-300:]}")
 
 
 def main():
