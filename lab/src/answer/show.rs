@@ -167,8 +167,8 @@ fn limits(facts: &Facts) -> Vec<String> {
     } else {
         limits.push(format!(
             "Costs are modelled shares of the run's time on the rank that pays most, without \
-             overlap. Search: of a list on the host. +1 us each: also {} ns, an assumption, for \
-             each message that a table passes to the host; without a table there is none.",
+             overlap. Search: the time to search a list on the host. +1 us each: an assumed {} ns \
+             more for each message that a table passes to the host.",
             whole(2 * WAY_NS)
         ));
     }

@@ -263,14 +263,13 @@ pub(crate) fn range_note<'a>(
     }
     Some(match needs.clone().any(|need| need.coarse) {
         true => {
-            "An earlier version of tcam recorded this, with a time for up to 64 operations: the \
-                 need of a NIC is the range over all orders of its ranks that these times allow. A \
-                 new recording gives a narrow range."
+            "An earlier version of tcam recorded this, with one time for up to 64 operations. The \
+             need of a NIC is the range over all orders of its ranks that these times allow. A new \
+             recording gives a narrow range."
                 .to_owned()
         }
         false => format!(
-            "The need of a NIC is a range: operations of different ranks within {} ns of each other \
-             may have had another order.",
+            "A NIC's need is a range because the order of ranks within {} ns is unknown.",
             2 * CLOCKS_OF_HOST
         ),
     })
