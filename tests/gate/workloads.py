@@ -16,7 +16,7 @@ from lib.checks import check, exit_code
 from lib.mpi import MPIS, TARGET, TCAM, bounded, build
 
 HEADER = 8192
-KEY, POST, ARRIVE, AGAIN, CLAIM, DISCARD, SEND = 1, 5, 8, 15, 17, 18, 19
+KEY, POST, ARRIVE, AGAIN, CLAIM, DISCARD, SEND, LATER = 1, 5, 8, 15, 17, 18, 19, 23
 OPERATIONS = {*range(POST, 14), CLAIM, DISCARD, SEND}
 WORDS = {KEY: 6, 2: 3, 3: 7, 4: 3, 11: 3, 12: 3, 13: 2, 16: 4, 20: 4}
 ANY = 0xFFFF_FFFF
@@ -70,7 +70,7 @@ def read(directory):
             keys[place] = (low | high << 32, ignore_low | ignore_high << 32, source)
         if kind in OPERATIONS:
             last = words[at]
-        times = words[at] >> 16 if kind == AGAIN else 1 if kind in OPERATIONS else 0
+        times = words[at] >> 16 if kind == AGAIN else 1 if kind in OPERATIONS | {LATER} else 0
         bits, ignore, source = keys[last >> 6 & 0x3FF]
         for _ in range(times):
             if last & 0x1F == ARRIVE:
