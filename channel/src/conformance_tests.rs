@@ -4,11 +4,13 @@
 mod ends;
 mod impostors;
 
+use std::time::Duration;
+
 use ffi::{Errno, ops::ep::rma::RemotePart};
-use host::owner::Look;
+use host::{clock, owner::Look};
 
 use self::ends::{
-    COPIES, Endpoint, header, message, near, pairs, pairs_over, read, room, transports,
+    COPIES, Endpoint, Transport, header, message, near, pairs, pairs_over, read, room, transports,
 };
 use crate::{
     contract::{Arrivals as _, CopyError, Direction, Liveness, Payload, Sent, Settings},
@@ -60,6 +62,32 @@ fn check(to: &mut Endpoint, sent: &[Vec<u8>], taken: &mut usize) {
     assert_eq!(header.len as usize, sent[*taken].len());
     assert!(bytes.get(..sent[*taken].len()) == Some(&sent[*taken]), "message {taken}");
     *taken += 1;
+}
+
+#[test]
+fn a_message_comes_when_it_is_sent_and_not_when_it_is_taken() {
+    for (mut one, mut other) in pairs_over([Transport::TimedNet, Transport::Sealed], 0, COPIES) {
+        let (_, buffer) = message(0, 8);
+        // Frames that are taken at once, in both directions.
+        for number in 0..20 {
+            one.send(header(Kind::Inline, number, 8), Payload::Message(&buffer));
+            other.take().unwrap();
+            other.send(header(Kind::Inline, number, 8), Payload::Message(&buffer));
+            one.take().unwrap();
+        }
+        let mut sent = Vec::new();
+        for number in 0..5 {
+            sent.push(clock::now());
+            one.send(header(Kind::Inline, number, 8), Payload::Message(&buffer));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        for time in sent {
+            other.take().unwrap();
+            let error = other.timed.abs_diff(time);
+            assert!(error < 10_000_000, "{error} ns");
+        }
+    }
 }
 
 #[test]

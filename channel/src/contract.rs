@@ -139,6 +139,12 @@ pub trait Arrivals {
     /// [`Peer::body`](crate::peer::Peer::body).
     fn payload(&self) -> SharedBytes<'_>;
 
+    /// Returns the time at which the timed slot that `peek` returned came, in nanoseconds of the
+    /// clock of this host; `None` if it is unknown. It derives from what the sender wrote.
+    fn time(&self) -> Option<u64> {
+        self.payload().word()
+    }
+
     /// Returns the checksum of the payload of the slot that `peek` returned, as its sender set it;
     /// `None` if the checksum of the slot itself is wrong.
     fn check(&self) -> Option<u32>;

@@ -63,6 +63,11 @@ impl Arrivals for Rx {
     }
 
     #[cold]
+    fn time(&self) -> Option<u64> {
+        on_transport!(self, rx => rx.time())
+    }
+
+    #[cold]
     fn check(&self) -> Option<u32> {
         on_transport!(self, rx => rx.check())
     }

@@ -127,8 +127,9 @@ bitflags::bitflags! {
         const PIECES = 32;
         /// The slot has checksums.
         const CHECKED = 64;
-        /// The payload area begins with the time of the send, in nanoseconds of `CLOCK_MONOTONIC`.
-        /// Only over shared memory: all processes of a host have this clock.
+        /// The payload area begins with the time of the send, in nanoseconds of the sender's
+        /// `CLOCK_MONOTONIC`, which all processes of a host share. See
+        /// [`Arrivals::time`](crate::contract::Arrivals::time).
         const TIMED = 128;
     }
 }

@@ -38,7 +38,9 @@ pub(super) enum Transport {
     Loopback(Arc<Loopback>),
     /// TCP connections.
     Net,
-    /// TCP connections with sealed frames.
+    /// TCP connections, with the time of each send in its frame.
+    TimedNet,
+    /// The same with sealed frames.
     Sealed,
 }
 
@@ -48,18 +50,34 @@ pub(super) fn near() -> [Transport; 3] {
 }
 
 /// Returns all transports.
-pub(super) fn transports() -> [Transport; 5] {
+pub(super) fn transports() -> [Transport; 6] {
     let [shm, loopback, timed] = near();
-    [shm, loopback, timed, Transport::Net, Transport::Sealed]
+    [shm, loopback, timed, Transport::Net, Transport::TimedNet, Transport::Sealed]
+}
+
+impl Transport {
+    fn is_net(&self) -> bool {
+        matches!(self, Self::Net | Self::TimedNet | Self::Sealed)
+    }
+
+    fn has_times(&self) -> bool {
+        matches!(self, Self::Timed | Self::TimedNet | Self::Sealed)
+    }
 }
 
 /// Creates the network of an endpoint that holds a port with this socket.
-fn network(socket: TcpListener, own: &Segment, address: SocketAddrV4, seals: bool) -> Arc<Net> {
+fn network(
+    socket: TcpListener,
+    own: &Segment,
+    address: SocketAddrV4,
+    transport: &Transport,
+) -> Arc<Net> {
     let settings = NetSettings {
         job: Some(Secret::of_job("test")),
         own: Secret::of_endpoint(0),
         timeout: Duration::from_secs(10),
-        seals,
+        seals: matches!(transport, Transport::Sealed),
+        has_times: transport.has_times(),
     };
     Net::new(&settings, socket.into(), own.identity(), address).unwrap()
 }
@@ -81,14 +99,17 @@ pub(super) struct Endpoint {
     pub(super) receivers: Receivers,
     pub(super) peers: Vec<Peer>,
     /// Time of the last timed slot.
-    timed: u64,
+    pub(super) timed: u64,
+    /// Time at which the endpoint was opened.
+    opened: u64,
 }
 
 pub(super) const COPIES: Settings = Settings { checks: false, copies: true };
 
 impl Endpoint {
     pub(super) fn new(transport: &Transport, port: u16, settings: Settings) -> Self {
-        let socket = matches!(transport, Transport::Net | Transport::Sealed)
+        let socket = transport
+            .is_net()
             .then(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port"));
         let port = match (&socket, transport) {
             (Some(socket), _) => socket.local_addr().unwrap().port(),
@@ -98,11 +119,10 @@ impl Endpoint {
         };
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let own = Arc::new(Segment::create(address).unwrap());
-        if matches!(transport, Transport::Timed) {
+        if transport.has_times() {
             own.ask_for_times();
         }
-        let net = socket
-            .map(|socket| network(socket, &own, address, matches!(transport, Transport::Sealed)));
+        let net = socket.map(|socket| network(socket, &own, address, transport));
         let mut tx =
             Tx::new(&own, net.clone(), NetworkSchedule::new(Polling::Auto, false), settings, false);
         let end = if let Transport::Loopback(net) = transport {
@@ -114,7 +134,8 @@ impl Endpoint {
             tx.join(end);
         }
         let receivers = tx.receivers();
-        Self { own, end, net, others: Vec::new(), tx, receivers, peers: Vec::new(), timed: 0 }
+        let (others, peers, opened) = (Vec::new(), Vec::new(), clock::now());
+        Self { own, end, net, others, tx, receivers, peers, timed: 0, opened }
     }
 
     /// Repeats `work` until it returns a result, while this endpoint and its peers make progress.
@@ -193,10 +214,16 @@ impl Endpoint {
         self.until(|it| (!it.rx().is_empty()).then_some(()))?;
         let rx = self.receivers[transport].as_mut().unwrap();
         let header = rx.peek()?.header.unwrap();
-        assert_eq!(header.flags.contains(Flags::TIMED), self.own.wants_times());
-        if header.flags.contains(Flags::TIMED) {
-            let time = rx.payload().word().unwrap();
-            assert!(time <= clock::now() && time >= std::mem::replace(&mut self.timed, time));
+        // Over the network, parts of long messages have no times.
+        let is_part = matches!(header.kind, Kind::Chunk | Kind::Landed) && self.net.is_some();
+        let is_timed = header.flags.contains(Flags::TIMED);
+        assert_eq!(is_timed, self.own.wants_times() && !is_part);
+        if is_timed {
+            let time = rx.time().unwrap();
+            // The offset of the clock of a peer on the network has an error.
+            let since = if self.net.is_some() { self.opened } else { self.timed };
+            assert!((since..=clock::now()).contains(&time), "{since} {time}");
+            self.timed = time;
         }
         let payload = rx.payload().skip(header.flags.payload_shift());
         let body = self.peers[0].body(&header, payload).unwrap();
@@ -234,7 +261,7 @@ pub(super) fn pairs_over(
     port: u16,
     settings: Settings,
 ) -> impl Iterator<Item = (Endpoint, Endpoint)> {
-    transports.into_iter().zip([port, port + 2, 0, 0]).map(move |(transport, port)| {
+    transports.into_iter().zip([port, port + 2, 0, 0, 0, 0]).map(move |(transport, port)| {
         let mut one = Endpoint::new(&transport, port, settings);
         let mut other = Endpoint::new(&transport, port + 1, settings);
         one.meet(&other);

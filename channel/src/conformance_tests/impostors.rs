@@ -121,7 +121,7 @@ fn network(
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
     let segment = Segment::create(address).unwrap();
     let own = Secret::of_endpoint(own);
-    let settings = NetSettings { job, own, timeout: PATIENCE, seals: false };
+    let settings = NetSettings { job, own, timeout: PATIENCE, seals: false, has_times: false };
     let who = says.map_or(segment.identity(), |says| Identity::new(says.port(), 0).unwrap());
     (Net::new(&settings, socket.into(), who, says.unwrap_or(address)).unwrap(), address)
 }

@@ -10,11 +10,21 @@
 //! payload followed by the words, and `check` is that of the message. Both are set if
 //! `FI_TCAM_CHECK=on`. Words have the byte order of the sender. The receiver has the same byte
 //! order, because the handshake compares them ([`super::handshake`]).
+//!
+//! If one of the two ends records, each frame but the parts of long messages has times
+//! ([`super::peer_clock`], [`Flags::TIMED`]). Its payload follows them:
+//! ```text
+//!  56                                    64                 72
+//!  | smallest difference at the sender   | time of the send | payload ...
+//! ```
 
-use crate::wire::{Header, Kind};
+use super::{input::Payload, peer_clock::Times};
+use crate::wire::{Flags, Header, Kind};
 
 /// Bytes of the head.
 pub(super) const HEAD: usize = 56;
+/// Bytes of the times in a frame.
+pub(super) const TIMES: usize = size_of::<Times>();
 /// Maximum length in bytes of a message that is sent at once. A longer one needs a rendezvous,
 /// which takes as long as sending about 20 KiB.
 pub const EAGER: usize = 64 * 1024;
@@ -23,7 +33,7 @@ pub const EAGER: usize = 64 * 1024;
 pub(super) const PART: usize = 256 * 1024;
 /// Maximum length in bytes of a frame that the receiver copies: a message, or a write with the list
 /// of the memory that it writes.
-pub(super) const MAX_STAGED: usize = HEAD + EAGER + 256;
+pub(super) const MAX_STAGED: usize = HEAD + TIMES + EAGER + 256;
 /// Maximum length in bytes of a frame: its head and its payload.
 pub(super) const MAX_FRAME: usize = HEAD + PART;
 
@@ -55,6 +65,15 @@ impl FrameHeader {
         let half = |at: usize| u32::from_ne_bytes(halves[at]);
         let words = [word(2), word(3), word(4), word(5), word(6)];
         Self { token: word(0), sum: half(2), check: half(3), words }
+    }
+
+    /// Returns the times in a frame with this payload; `None` if it has none.
+    pub(super) fn times(&self, payload: &Payload) -> Option<Times> {
+        let is_timed = Header::read(self.words)?.flags.contains(Flags::TIMED);
+        let (bytes, at, len) = payload.as_ref().filter(|_| is_timed)?;
+        let (words, _) = bytes.get(*at..at + len)?.as_chunks::<8>();
+        let [smallest, sent, ..] = words else { return None };
+        Some([u64::from_ne_bytes(*smallest), u64::from_ne_bytes(*sent)])
     }
 
     /// Returns the checksum of the header and the payload.

@@ -5,7 +5,7 @@
 //! message   length of kind and fields (2 bytes) | kind (1) | fields
 //! Start 1   magic 8 | nonce 16
 //! Hello 2   identity 8 | address 8 | address of the peer 8 | masked token 8 | number 2 | seals 1 |
-//!           claim 32 | proof 32
+//!           has times 1 | clock 8 | claim 32 | proof 32
 //! Bye 3     number of frames sent: 8
 //! Seen 4    number of frames handled: 8
 //! Refused 5 reason: 1
@@ -25,8 +25,8 @@ use crate::{
     identity::Identity,
 };
 
-/// Magic number of version 4 of these messages.
-const MAGIC: u64 = 0x7463_616d_6e65_0004;
+/// Magic number of version 5 of these messages.
+const MAGIC: u64 = 0x7463_616d_6e65_0005;
 
 /// Maximum length in bytes of a message, without the length itself.
 pub(super) const MAX_MESSAGE: usize = 128;
@@ -62,6 +62,10 @@ pub(super) struct Hello {
     pub(super) number: u16,
     /// Whether its frames are sealed (`FI_TCAM_NET_SEAL`).
     pub(super) seals: bool,
+    /// Whether it records times, so that frames in both directions have times.
+    pub(super) has_times: bool,
+    /// Its clock when it sent this; see [`super::peer_clock`].
+    pub(super) clock: u64,
     /// Its claim to be at its address; see [`super::secret::Claim`].
     pub(super) claim: [u8; PROOF],
 }
@@ -101,7 +105,8 @@ impl Hello {
             bytes.extend(word.to_ne_bytes());
         }
         bytes.extend(self.number.to_ne_bytes());
-        bytes.push(self.seals.into());
+        bytes.extend([u8::from(self.seals), u8::from(self.has_times)]);
+        bytes.extend(self.clock.to_ne_bytes());
         bytes
     }
 
@@ -184,7 +189,7 @@ fn read(message: &[u8]) -> Option<HandshakeMessage> {
             let mut word = || Some(u64::from_ne_bytes(take(&mut rest)?));
             let (who, address, to, masked_token) = (word()?, word()?, word()?, word()?);
             let number = u16::from_ne_bytes(take(&mut rest)?);
-            let [seals] = take(&mut rest)?;
+            let [seals, has_times] = take(&mut rest)?;
             let hello = Hello {
                 who: Identity::of_word(who)?,
                 address: unpack(address),
@@ -192,6 +197,8 @@ fn read(message: &[u8]) -> Option<HandshakeMessage> {
                 masked_token,
                 number,
                 seals: seals != 0,
+                has_times: has_times != 0,
+                clock: u64::from_ne_bytes(take(&mut rest)?),
                 claim: take(&mut rest)?,
             };
             HandshakeMessage::Hello(hello, take(&mut rest)?)
@@ -229,6 +236,8 @@ mod tests {
             masked_token: 5,
             number: 6,
             seals: true,
+            has_times: true,
+            clock: 8,
             claim: [7; PROOF],
         }
     }

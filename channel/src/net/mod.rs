@@ -6,7 +6,7 @@
 //!   ([`secret`], [`handshake`]), and each notices if the other closes or dies.
 //! - [`input`]: received bytes of a connection. [`frame`]: the head of a frame, which is the
 //!   counterpart of a slot in shared memory.
-//! - [`peer_table`]: known peers, by number.
+//! - [`peer_table`]: known peers, by number. [`peer_clock`]: the clock of a peer.
 //! - [`Net`]: the local end; [`peer`]: a peer, which frames are sent to; [`rx`]: the receiving end.
 //!
 //! The address of an endpoint is an address of its host with the port that it holds. Numbers of
@@ -24,6 +24,7 @@ pub mod frame;
 mod handshake;
 mod input;
 pub mod peer;
+mod peer_clock;
 mod peer_table;
 pub(crate) mod rx;
 pub mod secret;
@@ -59,6 +60,8 @@ pub struct NetSettings {
     pub timeout: Duration,
     /// Whether each frame is authenticated (`FI_TCAM_NET_SEAL`).
     pub seals: bool,
+    /// Whether this endpoint records times, so that peers send the times of their messages.
+    pub has_times: bool,
 }
 
 /// The local end of the network.
@@ -85,8 +88,8 @@ impl Net {
         who: Identity,
         address: SocketAddrV4,
     ) -> Result<Arc<Self>, Errno> {
-        let &NetSettings { job, own: secret, timeout, seals } = settings;
-        let own = LocalEndpoint { job, secret, who, address, seals };
+        let &NetSettings { job, own: secret, timeout, seals, has_times } = settings;
+        let own = LocalEndpoint { job, secret, who, address, seals, has_times };
         let peers = PeerTable::new(own, socket, timeout)?;
         let doorbell = Unshared::copy(peers.connections.doorbell())?;
         let generation = children::generation();

@@ -4,12 +4,14 @@
 use std::sync::Arc;
 
 use ffi::{Buffer, ops::ep::rma::RemotePart};
+use host::clock;
 
 use super::{
     Net,
     connections::front_of,
-    frame::{self, FrameHeader, HEAD},
+    frame::{self, FrameHeader, HEAD, TIMES},
     input::FRONT,
+    peer_clock::Times,
     peer_table::PeerTable,
 };
 use crate::{
@@ -116,14 +118,19 @@ impl NetPeer {
             header.flags |= Flags::CHECKED;
         }
         let content = Content::of(&mut header, payload);
+        // Parts of long messages have no times, so that they can skip the receiver's buffer.
+        let clock = peer.clock.filter(|_| header.kind != Kind::Chunk);
+        header.flags.set(Flags::TIMED, clock.is_some());
         let words = header.words();
         let mut head = FrameHeader { token: peer.token_there, sum: 0, check: self.check, words };
+        let times = clock.map(|clock| clock.times(clock::now()));
         if self.checks {
-            let mut bytes = vec![0; content.len()];
-            content.write(&mut bytes);
+            let mut bytes = vec![0; len_of(times) + content.len()];
+            let at = write_times(times, &mut bytes);
+            content.write(&mut bytes[at..]);
             head.sum = FrameHeader::sum_of(&words, &bytes);
         }
-        if !content.send(&mut peers, self.number, head) {
+        if !content.send(&mut peers, self.number, head, times) {
             return Sent::NoRoom;
         }
         self.check = 0;
@@ -195,23 +202,30 @@ impl<'a> Content<'a> {
     /// Sends the frame over the connection of a peer. A single buffer of the application is copied
     /// behind the head if the whole payload has at most [`MAX_COPIED`] bytes; other buffers are not
     /// copied here. Returns false if the frame was not sent; see [`PeerTable::send`].
-    fn send(&self, peers: &mut PeerTable, number: u16, head: FrameHeader) -> bool {
+    fn send(
+        &self,
+        peers: &mut PeerTable,
+        number: u16,
+        head: FrameHeader,
+        times: Option<Times>,
+    ) -> bool {
         let data: &[Buffer] = if let Self::Parts(_, data) = self { data } else { &[] };
         let words = Self::Parts(if let Self::Parts(parts, _) = self { parts } else { &[] }, &[]);
         let before = if let Self::Parts(..) = self { &words } else { self };
-        // The head, and the payload without the buffers of the application.
+        // The head, the times, and the payload without the buffers of the application.
         let mut short = [0; FRONT + MAX_COPIED];
         let mut long = Vec::new();
-        let len = FRONT + before.len();
+        let len = FRONT + len_of(times) + before.len();
         let front = if len <= short.len() {
             &mut short[..len]
         } else {
             long.resize(len, 0);
             &mut long[..]
         };
-        front[..FRONT - HEAD].copy_from_slice(&front_of(self.len()));
+        front[..FRONT - HEAD].copy_from_slice(&front_of(len_of(times) + self.len()));
         front[FRONT - HEAD..FRONT].copy_from_slice(&head.to_bytes());
-        before.write(&mut front[FRONT..]);
+        let at = FRONT + write_times(times, &mut front[FRONT..]);
+        before.write(&mut front[at..]);
         if let [one] = data
             && len + one.len() <= short.len()
         {
@@ -257,4 +271,18 @@ impl<'a> Content<'a> {
         }
         at
     }
+}
+
+/// Returns the number of bytes of the times in a frame.
+fn len_of(times: Option<Times>) -> usize {
+    times.map_or(0, |_| TIMES)
+}
+
+/// Writes the times of a frame to the start of `to`. Returns their number of bytes.
+fn write_times(times: Option<Times>, to: &mut [u8]) -> usize {
+    let words = times.iter().flatten();
+    to.chunks_exact_mut(8)
+        .zip(words)
+        .for_each(|(to, word)| to.copy_from_slice(&word.to_ne_bytes()));
+    len_of(times)
 }

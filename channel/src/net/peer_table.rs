@@ -20,11 +20,13 @@ use std::{
 };
 
 use ffi::{Buffer, Errno};
+use host::clock;
 
 use super::{
     connections::{ConnectionEvent, Connections},
     handshake::{DecodeError, HandshakeMessage, Hello, Refusal},
     input::Frame,
+    peer_clock::PeerClock,
     secret::{Claim, Secret},
 };
 use crate::{
@@ -80,6 +82,8 @@ pub(super) struct PeerEntry {
     pub(super) claim: Option<Claim>,
     /// The secret with which the claim was verified; `None` until then.
     pub(super) verified_with: Option<Secret>,
+    /// The peer's clock; `None` if frames have no times.
+    pub(super) clock: Option<PeerClock>,
     /// The connection for frames to the peer; one of `streams`.
     pub(super) outgoing: Option<usize>,
     /// The connection for frames from the peer; one of `streams`.
@@ -121,6 +125,7 @@ impl PeerEntry {
             secret: None,
             claim: None,
             verified_with: None,
+            clock: None,
             outgoing: None,
             incoming: None,
             dials: 0,
@@ -186,6 +191,8 @@ pub(super) struct LocalEndpoint {
     pub(super) address: SocketAddrV4,
     /// Whether its frames are sealed.
     pub(super) seals: bool,
+    /// Whether it records times.
+    pub(super) has_times: bool,
 }
 
 /// The peers of an endpoint; see the module.
@@ -356,7 +363,7 @@ impl PeerTable {
     /// Sends Hello to a peer over a connection.
     fn send_hello(&mut self, number: u16, stream: usize) {
         let Some(peer) = self.get(number.into()) else { return };
-        let LocalEndpoint { who, address, seals, secret, .. } = self.own;
+        let LocalEndpoint { who, address, seals, has_times, secret, .. } = self.own;
         let hello = Hello {
             who,
             address,
@@ -364,6 +371,8 @@ impl PeerTable {
             masked_token: peer.token_here,
             number,
             seals,
+            has_times,
+            clock: clock::now(),
             claim: Default::default(),
         };
         self.connections.send_hello(stream, hello, &secret);
@@ -465,7 +474,11 @@ impl PeerTable {
                 Err(_) => return self.refuse(stream, Refusal::Full),
             },
         };
+        let has_times = self.own.has_times || hello.has_times;
         let Some(peer) = self.get_mut(number) else { return };
+        if has_times {
+            peer.clock.get_or_insert_default().note([0, hello.clock], clock::now());
+        }
         if peer.awaits_hello() {
             peer.claim = (!has_job).then_some(claim);
             peer.who = Some(hello.who);

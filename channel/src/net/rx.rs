@@ -3,15 +3,17 @@
 
 use std::sync::Arc;
 
+use host::clock;
+
 use super::{
     Net,
-    frame::FrameHeader,
+    frame::{FrameHeader, TIMES},
     input::{Frame, Payload},
 };
 use crate::{
     bytes::SharedBytes,
     contract::{Arrivals, Received},
-    wire::{FAR, Flags, Header, Kind},
+    wire::{FAR, Flags, Header, Kind, TIME},
 };
 
 /// The frame that is being handled.
@@ -24,6 +26,8 @@ struct Current {
     head: FrameHeader,
     header: Option<Header>,
     payload: Payload,
+    /// Time at which it came; `None` if it has no times.
+    came: Option<u64>,
 }
 
 /// The receiving end of an endpoint over the network.
@@ -57,14 +61,25 @@ impl NetRx {
 
     /// Takes the next frame.
     fn next(&self) -> Option<Current> {
-        let (connection, number, Frame { head, payload }) = self.net.peers.lock().take()?;
+        let mut peers = self.net.peers.lock();
+        let (connection, number, Frame { head, payload }) = peers.take()?;
+        let came = head.times(&payload).and_then(|times| {
+            let clock = peers.get_mut(number)?.clock.as_mut()?;
+            Some(clock.note(times, clock::now()))
+        });
+        drop(peers);
         let header = Header::read(head.words).map(|header| {
             let kind = if payload.is_none() { Kind::Landed } else { header.kind };
-            // The clock of another host has another start, so a frame has no time.
-            let flags = header.flags - Flags::TIMED;
-            Header { kind, flags, peer: FAR + u32::from(number), ..header }
+            Header { kind, peer: FAR + u32::from(number), ..header }
         });
-        Some(Current { connection, number, head, header, payload })
+        Some(Current { connection, number, head, header, payload, came })
+    }
+
+    /// Returns the payload of the current frame, including its times.
+    fn whole_payload(&self) -> SharedBytes<'_> {
+        let payload = self.current.as_ref().and_then(|current| current.payload.as_ref());
+        let bytes = payload.and_then(|(bytes, at, len)| bytes.get(*at..at + len));
+        SharedBytes::from(bytes.unwrap_or_default())
     }
 
     pub(crate) fn position(&self) -> u64 {
@@ -86,14 +101,19 @@ impl Arrivals for NetRx {
     }
 
     fn payload(&self) -> SharedBytes<'_> {
-        let payload = self.current.as_ref().and_then(|current| current.payload.as_ref());
-        let bytes = payload.and_then(|(bytes, at, len)| bytes.get(*at..at + len));
-        SharedBytes::from(bytes.unwrap_or_default())
+        let header = self.current.as_ref().and_then(|current| current.header);
+        let is_timed = header.is_some_and(|header| header.flags.contains(Flags::TIMED));
+        // As in a slot, the time of the send comes before the payload.
+        self.whole_payload().skip(if is_timed { TIMES - TIME } else { 0 })
+    }
+
+    fn time(&self) -> Option<u64> {
+        self.current.as_ref()?.came
     }
 
     fn check(&self) -> Option<u32> {
         let current = self.current.as_ref()?;
-        let sum = FrameHeader::sum_of(&current.head.words, &self.payload().keep());
+        let sum = FrameHeader::sum_of(&current.head.words, &self.whole_payload().keep());
         (sum == current.head.sum).then_some(current.head.check)
     }
 

@@ -267,7 +267,7 @@ impl Engine {
         }
         if header.flags.contains(Flags::TIMED)
             && is_message(header.kind)
-            && let Some(time) = receiver.payload().word()
+            && let Some(time) = receiver.time()
         {
             self.rx.device.note_came(header.is_tagged(), time);
         }

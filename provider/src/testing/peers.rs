@@ -67,7 +67,8 @@ pub(crate) fn net_endpoint(
     let address = address_of(socket.local_addr().unwrap().port());
     let segment = Arc::new(Segment::create(address).unwrap());
     let own = Secret::of_endpoint(own);
-    let settings = NetSettings { job, own, timeout: Duration::from_secs(10), seals: false };
+    let timeout = Duration::from_secs(10);
+    let settings = NetSettings { job, own, timeout, seals: false, has_times: false };
     let (who, says) = says.map_or((segment.identity(), address), |(says, context)| {
         (Identity::new(says.port(), context).unwrap(), says)
     });
