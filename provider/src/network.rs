@@ -10,7 +10,7 @@ use channel::{
 use ffi::Result;
 use nic::params::{Params, types::Net};
 
-use crate::{job, record::trace};
+use crate::job;
 
 /// Returns whether endpoints connect to other hosts.
 pub(crate) fn is_wanted(params: &Params) -> bool {
@@ -46,6 +46,6 @@ pub(crate) fn settings(params: &Params, own: u64) -> NetSettings {
         own: Secret::of_endpoint(own),
         timeout: Duration::from_secs(params.net_timeout),
         seals: params.net_seal.is_on(),
-        has_times: trace::is_wanted(params),
+        has_times: !params.trace.is_empty(),
     }
 }

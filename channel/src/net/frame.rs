@@ -12,14 +12,14 @@
 //! order, because the handshake compares them ([`super::handshake`]).
 //!
 //! If one of the two ends records, each frame but the parts of long messages has times
-//! ([`super::peer_clock`], [`Flags::TIMED`]). Its payload follows them:
+//! ([`super::peer_clock`], [`Flags::TIMED`](crate::wire::Flags::TIMED)). Its payload follows them:
 //! ```text
 //!  56                                    64                 72
 //!  | smallest difference at the sender   | time of the send | payload ...
 //! ```
 
-use super::{input::Payload, peer_clock::Times};
-use crate::wire::{Flags, Header, Kind};
+use super::peer_clock::Times;
+use crate::wire::{Header, Kind};
 
 /// Bytes of the head.
 pub(super) const HEAD: usize = 56;
@@ -65,15 +65,6 @@ impl FrameHeader {
         let half = |at: usize| u32::from_ne_bytes(halves[at]);
         let words = [word(2), word(3), word(4), word(5), word(6)];
         Self { token: word(0), sum: half(2), check: half(3), words }
-    }
-
-    /// Returns the times in a frame with this payload; `None` if it has none.
-    pub(super) fn times(&self, payload: &Payload) -> Option<Times> {
-        let is_timed = Header::read(self.words)?.flags.contains(Flags::TIMED);
-        let (bytes, at, len) = payload.as_ref().filter(|_| is_timed)?;
-        let (words, _) = bytes.get(*at..at + len)?.as_chunks::<8>();
-        let [smallest, sent, ..] = words else { return None };
-        Some([u64::from_ne_bytes(*smallest), u64::from_ne_bytes(*sent)])
     }
 
     /// Returns the checksum of the header and the payload.

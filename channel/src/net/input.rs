@@ -22,6 +22,7 @@ use ffi::{Buffer, Errno};
 use super::{
     frame::{FrameHeader, HEAD, MAX_FRAME, MAX_STAGED},
     handshake::{DecodeError, HandshakeMessage},
+    peer_clock::Times,
     secret::{Seal, TAG},
 };
 use crate::wire::{Flags, Header, Kind};
@@ -47,6 +48,17 @@ pub(super) type Payload = Option<(Arc<Vec<u8>>, usize, usize)>;
 pub(super) struct Frame {
     pub(super) head: FrameHeader,
     pub(super) payload: Payload,
+}
+
+impl Frame {
+    /// Returns the times in the frame; `None` if it has none.
+    pub(super) fn times(&self) -> Option<Times> {
+        let is_timed = Header::read(self.head.words)?.flags.contains(Flags::TIMED);
+        let (bytes, at, len) = self.payload.as_ref().filter(|_| is_timed)?;
+        let (words, _) = bytes.get(*at..at + len)?.as_chunks::<8>();
+        let [smallest, sent, ..] = words else { return None };
+        Some([u64::from_ne_bytes(*smallest), u64::from_ne_bytes(*sent)])
+    }
 }
 
 /// The next handshake message or frame of a connection.

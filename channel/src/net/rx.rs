@@ -62,12 +62,13 @@ impl NetRx {
     /// Takes the next frame.
     fn next(&self) -> Option<Current> {
         let mut peers = self.net.peers.lock();
-        let (connection, number, Frame { head, payload }) = peers.take()?;
-        let came = head.times(&payload).and_then(|times| {
+        let (connection, number, frame) = peers.take()?;
+        let came = frame.times().and_then(|times| {
             let clock = peers.get_mut(number)?.clock.as_mut()?;
             Some(clock.note(times, clock::now()))
         });
         drop(peers);
+        let Frame { head, payload } = frame;
         let header = Header::read(head.words).map(|header| {
             let kind = if payload.is_none() { Kind::Landed } else { header.kind };
             Header { kind, peer: FAR + u32::from(number), ..header }
