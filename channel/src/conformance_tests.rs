@@ -4,7 +4,10 @@
 mod ends;
 mod impostors;
 
-use std::time::Duration;
+use std::{
+    net::{Ipv4Addr, SocketAddrV4},
+    time::Duration,
+};
 
 use ffi::{Errno, ops::ep::rma::RemotePart};
 use host::{clock, owner::Look};
@@ -18,7 +21,7 @@ use crate::{
         self,
         loopback::{Fault, Phase},
     },
-    wire::{Flags, Frame, Kind, LONGEST},
+    wire::{Flags, Frame, Header, Kind, LONGEST},
 };
 
 /// Lengths around those at which a transport changes what it does.
@@ -86,6 +89,38 @@ fn a_message_comes_when_it_is_sent_and_not_when_it_is_taken() {
             other.take().unwrap();
             let error = other.timed.abs_diff(time);
             assert!(error < 10_000_000, "{error} ns");
+        }
+    }
+}
+
+#[test]
+fn frames_have_times_if_one_end_records_and_hostile_times_do_no_harm() {
+    let mut one = Endpoint::new(&Transport::Net, 0, COPIES);
+    let mut other = Endpoint::new(&Transport::TimedNet, 0, COPIES);
+    one.meet(&other);
+    other.meet(&one);
+    let (bytes, buffer) = message(0, 8);
+    let inline = header(Kind::Inline, 0, 8);
+    assert_eq!(one.send(inline, Payload::Message(&buffer)), Sent::Yes);
+    assert_eq!(other.take().unwrap().1, bytes);
+    let timed = Header { flags: Flags::TIMED, ..inline };
+    let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, other.port());
+    let net = one.net.clone().unwrap();
+    for times in [[0, 0], [0, u64::MAX], [1, 1 << 63], [u64::MAX, 0], [1 << 63; 2]] {
+        let payload = [&times.map(u64::to_ne_bytes).concat()[..], &bytes].concat();
+        for len in [payload.len(), 15, 8, 0] {
+            assert!(net.push_words(to, timed.words(), &payload[..len], |_| ()));
+            other.until(|it| (!it.rx().is_empty()).then_some(())).expect("a frame");
+            let rx = other.rx();
+            let header = rx.peek().unwrap().header.unwrap();
+            let body = rx.payload().skip(header.flags.payload_shift()).keep();
+            assert_eq!(*body, payload[16.min(len)..len]);
+            // It comes before it is handled, on a clock that wraps around.
+            assert_eq!(rx.time().is_some(), len >= 16);
+            let time = rx.time().unwrap_or_default();
+            assert!((clock::now().wrapping_sub(time) as i64) >= 0, "{time}");
+            rx.release();
+            rx.publish();
         }
     }
 }

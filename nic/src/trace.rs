@@ -66,9 +66,10 @@
 //! Operations are in the order of the file, which is the order in which the device handled them.
 //! Their times never decrease. If the header says that times are exact, each operation has its own
 //! time: that of the call that made it, and for an arrival the time at which the message came. The
-//! sender of the message writes that time into the slot (`channel/src/wire.rs`). A message over the
-//! network, or to receives that several endpoints share, has the time at which the device handled
-//! it. A message that came before the previous operation has the time of that operation.
+//! sender of the message writes that time into the slot (`channel/src/wire.rs`), or into the frame
+//! of the network, whose receiver knows the offset of the clocks within an error
+//! (`channel/src/net/peer_clock.rs`). A message to receives that several endpoints share has the
+//! time at which the device handled it. A message that came before the previous operation has the time of that operation.
 //!
 //! In version 6, which had neither *step* nor *later*, times are coarse. An operation has the time of the recorder's
 //! last reading of the clock, which was at most 64 operations before, so it was made between that

@@ -5,11 +5,14 @@ unexpected messages are known by construction (tests/apps/arrivals.c), with each
 and automatic progress, with `tcam run`, `record` and `answer`, and between two hosts."""
 
 import argparse
+import collections
+import csv
 import json
 import os
 import pathlib
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import time
@@ -30,6 +33,11 @@ CASES = {
 }
 # The socket of a receiver that does not poll holds some 60 KB. So these are the cases for two hosts.
 FAR = {"late": ["late", "300", "100", "500"], "halo": CASES["halo"]}
+# Times are checked with fewer messages, all of which the socket holds.
+FAR_TIMES = ["late", "150", "100", "500"]
+# Largest time in ns between a send and the recorded arrival of its message, and of the median of these
+# times. A receiver that computes for 500 ms handles most messages after that time.
+LATEST, MEDIAN = 100_000_000, 20_000_000
 # Messages of the MPI itself that may be unexpected or not: those of barriers and of its start.
 OWN = 6
 # Intel MPI, which `tests/nightly/impi.sh` installs, runs programs that were compiled for MPICH.
@@ -138,6 +146,45 @@ def between_hosts(arguments):
             for name, words in FAR.items():
                 launcher = hosts.launcher(mpi, runs.MPIS[mpi], 1)
                 run(arguments, mpi, f"two hosts {name}", words, launcher=launcher, before=hosts.on(1, []))
+            times_between_hosts(arguments, hosts, mpi)
+
+
+def times(place):
+    """Returns the times in ns between the sends and the arrivals of messages in a recording, whose hosts
+    have the same clock."""
+    done = subprocess.run(
+        [str(runs.TCAM), "export", f"--out={place}-csv", place], capture_output=True, text=True, check=False
+    )
+    check(done.returncode == 0, f"export: {done.stderr}")
+    sends, arrivals = collections.defaultdict(list), collections.defaultdict(list)
+    with open(f"{place}-csv/operations.csv", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["operation"] == "send":
+                sends[row["rank"], row["destination_rank"], row["match_bits"]].append(int(row["ns"]))
+            if row["operation"] == "arrive":
+                arrivals[row["source_rank"], row["rank"], row["match_bits"]].append(int(row["ns"]))
+    return [
+        arrival - send
+        for key, all_of in arrivals.items()
+        for send, arrival in zip(sends[key], all_of)
+    ]
+
+
+def times_between_hosts(arguments, hosts, mpi):
+    """The recorded time of an arrival is that of its send, although the receiver computes."""
+    place = fresh("two hosts times") / "recording"
+    program = str(runs.TARGET / "apps" / mpi / "arrivals")
+    launcher = hosts.launcher(mpi, runs.MPIS[mpi], 1)
+    words = ["record", f"--out={place}", "--set=trace_sends=on", "--", *launcher, program, *FAR_TIMES]
+    done = tcam(arguments, words, hosts.on(1, []))
+    if not counts(f"{mpi}, two hosts, times", done, place):
+        return
+    waits = times(place)
+    middle = statistics.median(waits)
+    print(f"two hosts: {len(waits)} messages, {middle / 1e3:.0f} us (median), {max(waits) / 1e3:.0f} us (most)")
+    check(len(waits) >= int(FAR_TIMES[1]), f"{len(waits)} messages have times")
+    check(max(map(abs, waits)) < LATEST, f"a message came {max(waits, key=abs)} ns after its send")
+    check(abs(middle) < MEDIAN, f"messages came {middle} ns after their sends")
 
 
 def main():
