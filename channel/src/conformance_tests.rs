@@ -84,11 +84,11 @@ fn a_message_comes_when_it_is_sent_and_not_when_it_is_taken() {
             one.send(header(Kind::Inline, number, 8), Payload::Message(&buffer));
             std::thread::sleep(Duration::from_millis(5));
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(300));
         for time in sent {
             other.take().unwrap();
             let error = other.timed.abs_diff(time);
-            assert!(error < 10_000_000, "{error} ns");
+            assert!(error < 200_000_000, "{error} ns");
         }
     }
 }
