@@ -20,7 +20,6 @@
 //! ```text
 //! mod                        Engine: operations of the application
 //! progress  liveness         arriving slots; opening peers, and noticing that they close or die
-//! arrivals                   the moment at which a message arrives
 //!
 //! rx  tagged                 receives, long messages; probes
 //! tx  rma  atomic            messages; reads, writes and atomic operations at peers
@@ -34,7 +33,6 @@
 //! check                      checksums
 //! ```
 
-mod arrivals;
 mod atomic;
 mod check;
 pub(crate) mod completions;
@@ -119,7 +117,7 @@ pub(crate) struct Engine {
     pub(crate) node_pool: Option<Arc<NodePool>>,
     pub(crate) eq: Option<Arc<EventQueue>>,
     pub(crate) enabled: bool,
-    /// Whether messages arrive before the next operation on the device ([`arrivals`]).
+    /// Whether messages arrive before the next operation on the device ([`progress`]).
     pub(crate) arrival_of_nic: bool,
     /// Whether the endpoint was opened for a shared transmit context, and none is bound yet.
     pub(crate) awaits_stx: bool,
