@@ -289,6 +289,8 @@ impl Object for Endpoint {
         }
         self.linger(true);
         if let Some(engine) = &mut *self.shared.engine.lock() {
+            // Messages that have come count, even if the program never asked for them.
+            engine.receive_before_operation();
             engine.write_report(self.shared.address, WrittenAt::Close);
         }
         let engine = self.take_engine();

@@ -200,6 +200,9 @@ impl TxRing {
         payload: impl FnOnce(&mut Room<'_>),
     ) -> bool {
         let peer = &*self.peer;
+        // The clock is read before the claim. If this thread loses its processor after the claim,
+        // the slots behind have later times nevertheless.
+        let time = if self.extras().contains(Flags::TIMED) { clock::now() } else { 0 };
         let intent = own.intent(self.thread);
         let (slot, turn) = match protocol::claim(peer, intent, self.ring, self.head) {
             Some(position) => (peer.slot(position), position.wrapping_add(1)),
@@ -220,7 +223,7 @@ impl TxRing {
             let shift = self.extras().payload_shift();
             payload(&mut Room::new(slot.add(PAYLOAD + shift), INLINE - shift));
             if self.extras != 0 {
-                put_extras(slot, self.extras(), std::mem::take(&mut self.check));
+                put_extras(slot, self.extras(), time, std::mem::take(&mut self.check));
             }
             protocol::fill(slot_word(slot, 0), turn);
         }
@@ -441,16 +444,16 @@ impl ShmRx {
     }
 }
 
-/// Writes the time and the checksums of a slot whose other words are written. `check` is the
-/// checksum of the message.
+/// Writes the time of the send and the checksums of a slot whose other words are written. `check`
+/// is the checksum of the message.
 ///
 /// # Safety
 /// `slot` is a slot of a mapping that only the caller writes to.
 #[inline(never)]
-unsafe fn put_extras(slot: *mut u8, extras: Flags, check: u32) {
+unsafe fn put_extras(slot: *mut u8, extras: Flags, time: u64, check: u32) {
     if extras.contains(Flags::TIMED) {
         // SAFETY: the word is in the slot.
-        unsafe { slot_word(slot, PAYLOAD / 8).store(clock::now(), Ordering::Relaxed) };
+        unsafe { slot_word(slot, PAYLOAD / 8).store(time, Ordering::Relaxed) };
     }
     if extras.contains(Flags::CHECKED) {
         // SAFETY: as the caller ensures.

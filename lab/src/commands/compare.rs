@@ -108,6 +108,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     let recordings = || groups.iter().flatten().map(|recording| &recording.found);
     let lines = lines(first, &arguments.with, &common)?;
     recordings().for_each(|found| files::note_mixed(found));
+    recordings().for_each(files::note_waits);
     // Settings that do not fit one of the recordings fail before the first replay.
     let of_line = |line: &Configuration| {
         let params = recordings().map(|found| files::params(found, &line.settings));

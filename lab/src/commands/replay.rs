@@ -78,6 +78,7 @@ pub(crate) fn replay(arguments: &Replay) -> Result<u8, Error> {
     settings.give_sizes(arguments.tables)?;
     settings.give("timing", "--timing", arguments.timing.as_ref())?;
     let found = files::find(&arguments.traces, arguments.take)?.placed(&arguments.placed)?;
+    files::note_waits(&found);
     if let Some(directory) = &arguments.report {
         spare_runs(directory)?;
     }

@@ -152,6 +152,7 @@ impl Experiment {
                 traces => traces?,
             },
         };
+        files::note_waits(&traces);
         if let Some(trace) = traces.first()
             && !replayed
             && !traces.iter().any(|trace| {

@@ -319,6 +319,12 @@ pub(crate) fn note_mixed(traces: &[Trace]) {
     summary::mixed(&sources.collect::<Vec<_>>()).iter().for_each(|mixed| eprintln!("{mixed}"));
 }
 
+/// If senders of the recorded run waited for room at their receivers, prints that the UMQ is a lower
+/// bound.
+pub(crate) fn note_waits(found: &Found) {
+    summary::waits_note(found.waited).iter().for_each(|note| eprintln!("{note}."));
+}
+
 /// Returns the parameters of each trace, see [`Trace::params`].
 pub(crate) fn params(traces: &[Trace], settings: &Settings) -> Result<Vec<Params>, Error> {
     traces.iter().map(|trace| trace.params(settings)).collect()

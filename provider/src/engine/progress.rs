@@ -340,7 +340,7 @@ impl Engine {
     /// Handles all messages that have come, before an operation on the device. With
     /// `FI_TCAM_ARRIVAL=poll`, does nothing.
     #[inline(always)]
-    pub(super) fn receive_before_operation(&mut self) {
+    pub(crate) fn receive_before_operation(&mut self) {
         if self.arrival_of_nic && (self.inbound.has_over(0) || self.inbound.has_others()) {
             self.receive_arrived();
         }

@@ -83,6 +83,7 @@ fn one(
     for found in runs {
         params.extend(files::params(found, settings)?);
         files::note_mixed(found);
+        files::note_waits(found);
     }
     if play::holds_back(&params) {
         play::note_flow_control("overflow=flow-control");
