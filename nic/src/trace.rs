@@ -141,7 +141,7 @@ pub struct Header {
     pub window: u32,
     /// Start of the recording, in nanoseconds since 1970.
     pub start_ns: u64,
-    /// The same moment in nanoseconds of the host's `CLOCK_MONOTONIC`; 0 if it is unknown.
+    /// Start of the recording in nanoseconds of the host's `CLOCK_MONOTONIC`; 0 if it is unknown.
     #[serde(default)]
     pub start_clock_ns: u64,
     /// Whether each operation has its own time; see the module.

@@ -2,9 +2,9 @@
 // Messages come while their receiver computes, so that a NIC would store them as unexpected ones.
 // Prints the number of unexpected messages on all ranks, which follows from the program.
 //     arrivals late|inorder|bcasts COUNT BYTES MS      arrivals halo FIELDS BYTES MS STEPS
-// Rank 0 receives COUNT messages of each other rank after MS ms (late: all receives are posted, then
-// awaited; inorder: one at a time). bcasts: rank 1 joins COUNT broadcasts MS ms late. halo: each odd
-// rank begins each of STEPS exchanges MS ms late.
+// late, inorder: rank 0 sleeps for MS ms, and then receives COUNT messages of each other rank. late
+// posts all receives and waits for them; inorder receives one message at a time. bcasts: rank 1 joins
+// COUNT broadcasts MS ms late. halo: each odd rank begins each of STEPS exchanges MS ms late.
 #include "check.h"
 #include <time.h>
 
@@ -22,6 +22,8 @@ static uint64_t seed_of(int from, int number) {
 static void send_all(void) {
     char *out = allocate((size_t)count * bytes);
     MPI_Request *requests = allocate(count * sizeof *requests);
+    // Until then, rank 0 has left the barrier and polls no more.
+    compute(lateness / 4);
     for (int i = 0; i < count; i++) {
         char *message = out + (size_t)i * bytes;
         fill(message, bytes, seed_of(rank, i));

@@ -16,7 +16,7 @@
 enum { SENDERS = 2, PLANS = 60, STEPS = 80, TAGS = 4, MOST = 2 * STEPS, LONGEST = 40000 };
 static const size_t lengths[] = {8, 8, 8, 100, 208, 209, 3000, LONGEST};
 
-// What the processes share.
+// State that the processes share.
 struct plan {
     char names[SENDERS + 1][64];
     size_t name_len[SENDERS + 1];

@@ -2,9 +2,9 @@
 //! The clock of a peer on another host, and the times at which its messages came.
 //!
 //! Each timed frame contains the time of its send, in nanoseconds of the sender's
-//! `CLOCK_MONOTONIC`. The difference between the time at which this end handles a frame and the
-//! time in it is the offset of the clocks plus the delay of the frame, so the smallest difference
-//! is an upper bound of the offset. The smallest difference at the peer is the negative of a lower
+//! `CLOCK_MONOTONIC`. The *difference* of a frame is the time at which this end handles it, minus
+//! the time in it. It is the offset of the clocks plus the delay of the frame, so the smallest
+//! difference is an upper bound of the offset. The smallest difference at the peer is the negative of a lower
 //! bound. Each frame contains the one that its sender knows:
 //!
 //! ```text
@@ -25,7 +25,7 @@ const UNKNOWN: u64 = 0;
 /// The times in a frame: the smallest difference that the sender knows, and the time of the send.
 pub(super) type Times = [u64; 2];
 
-/// What is known about the clock of a peer; see the module.
+/// Bounds of the offset of a peer's clock; see the module.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PeerClock {
     /// Smallest difference of frames from the peer.

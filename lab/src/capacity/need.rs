@@ -38,7 +38,7 @@ use crate::traces::{JointReplay, NicEngines, Trace, files};
 /// are of one clock, which differs by less than 50 ns between the cores. The rest is the time
 /// between a reading of the clock and the moment when the operation takes effect.
 const CLOCKS_OF_HOST: u64 = 100;
-/// The same for ranks of different hosts that are placed on one node. The hosts are assumed to have
+/// Largest error for ranks of different hosts that are placed on one node. The hosts are assumed to have
 /// their time of day from one server, over a local network.
 const CLOCKS_OF_HOSTS: u64 = 1_000_000;
 /// Operations between two moments at which the changes before them are evaluated.
