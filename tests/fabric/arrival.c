@@ -11,9 +11,10 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <unistd.h>
 
-enum { SENDERS = 2, PLANS = 60, STEPS = 80, TAGS = 4, MOST = 2 * STEPS, LONGEST = 40000 };
+enum { SENDERS = 2, PLANS = 60, STEPS = 80, TAGS = 4, MOST = 2 * STEPS, LONGEST = 40000, AT_CLOSE = 200 };
 static const size_t lengths[] = {8, 8, 8, 100, 208, 209, 3000, LONGEST};
 
 // State that the processes share.
@@ -286,7 +287,36 @@ static void run_plan(struct fid_ep *ep) {
         else CHECK(seconds() < end, "receive %d has not ended", at);
 }
 
-static void run_plans(enum fi_threading threading, int is_shared) {
+// Returns the messages that the reports in a directory count, and removes the directory.
+static unsigned long reported(const char *directory) {
+    static char text[1 << 20];
+    glob_t files;
+    char pattern[64];
+    unsigned long sum = 0;
+    snprintf(pattern, sizeof pattern, "%s/*", directory);
+    CHECK(!glob(pattern, 0, NULL, &files), "%s has no report", directory);
+    for (size_t at = 0; at < files.gl_pathc; at++) {
+        const char *path = files.gl_pathv[at];
+        if (strstr(path, ".json")) {
+            FILE *file = fopen(path, "r");
+            CHECK(file, "%s", path);
+            text[fread(text, 1, sizeof text - 1, file)] = 0;
+            fclose(file);
+            const char *tagged = strstr(text, "\"tagged\": {"), *name = "\"arrivals\": ";
+            const char *arrivals = tagged ? strstr(tagged, name) : NULL;
+            CHECK(arrivals, "%s has no arrivals", path);
+            sum += strtoul(arrivals + strlen(name), NULL, 10);
+        }
+        remove(path);
+    }
+    globfree(&files);
+    CHECK(!rmdir(directory), "%s", directory);
+    return sum;
+}
+
+// Runs the plans. If `report` is a directory, reports are written there. Messages that come before
+// the endpoint closes are counted, too.
+static void run_plans(enum fi_threading threading, int is_shared, const char *report) {
     struct side side = {0};
     struct fid_ep *srx = NULL;
     open_domain(FI_TAGGED | FI_DIRECTED_RECV, threading, 0);
@@ -301,8 +331,10 @@ static void run_plans(enum fi_threading threading, int is_shared) {
     OK(fi_open_ops(&ep->fid, "fi_profile_ops", 0, (void **)&profile, NULL));
     connect_senders(ep);
     for (int plan = 0; plan < (is_far ? 3 : PLANS); plan++) run_plan(ep);
+    for (int message = 0; report && message < AT_CLOSE; message++) request(message % SENDERS, 0, 8, 0);
     shared->end = 1;
     OK(fi_close((struct fid *)((char *)profile - sizeof(struct fid))));
+    if (report) OK(fi_close(&side.ep->fid));
     for (int sender = 0, status; sender < SENDERS; sender++) {
         double end = seconds() + within(20);
         while (waitpid(-1, &status, WNOHANG) <= 0) {
@@ -311,11 +343,15 @@ static void run_plans(enum fi_threading threading, int is_shared) {
         }
         CHECK(!status, "a sender failed: %#x", status);
     }
-    OK(fi_close(&side.ep->fid));
+    if (!report) OK(fi_close(&side.ep->fid));
     if (srx) OK(fi_close(&srx->fid));
     OK(fi_close(&side.cq->fid));
     OK(fi_close(&side.av->fid));
     close_domain();
+    if (!report) return;
+    unsigned long sent = 0, counted = reported(report);
+    for (int sender = 0; sender < SENDERS; sender++) sent += shared->sent[sender];
+    CHECK(counted == sent, "the reports count %lu messages, not %lu", counted, sent);
 }
 
 int main(int argc, char **argv) {
@@ -337,9 +373,10 @@ int main(int argc, char **argv) {
         enum fi_threading threading;
         int is_shared;
         const char *engine;
+        int is_reported;
     } configurations[] = {
-        {FI_THREAD_DOMAIN, 0, "col-pnp"}, {FI_THREAD_SAFE, 0, "col-pnp"}, {FI_THREAD_SAFE, 0, "tail-queues"},
-        {FI_THREAD_DOMAIN, 1, "col-pnp"}, {FI_THREAD_SAFE, 1, "col-pnp"},
+        {FI_THREAD_DOMAIN, 0, "col-pnp", 1}, {FI_THREAD_SAFE, 0, "col-pnp", 0}, {FI_THREAD_SAFE, 0, "tail-queues", 1},
+        {FI_THREAD_DOMAIN, 1, "col-pnp", 0}, {FI_THREAD_SAFE, 1, "col-pnp", 1},
     };
     for (size_t at = 0; at < sizeof configurations / sizeof *configurations; at++) {
         char path[] = "/tmp/arrival-XXXXXX";
@@ -353,7 +390,12 @@ int main(int argc, char **argv) {
                 _exit(1);
             }
         setenv("FI_TCAM_HOST_ENGINE", configurations[at].engine, 1);
-        run_plans(configurations[at].threading, configurations[at].is_shared);
+        // Reports are of this process only, and a connection to another host ends by polls.
+        char directory[] = "/tmp/arrivals-XXXXXX", pattern[64] = "";
+        const char *report = configurations[at].is_reported && !is_far ? mkdtemp(directory) : NULL;
+        if (report) snprintf(pattern, sizeof pattern, "%s/%%p", directory);
+        setenv("FI_TCAM_REPORT", pattern, 1);
+        run_plans(configurations[at].threading, configurations[at].is_shared, report);
         munmap(shared, sizeof *shared);
         unlink(path);
     }
