@@ -129,6 +129,16 @@ pub struct Received {
     pub header: Option<Header>,
 }
 
+/// The moment at which a message came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Came {
+    /// Nanoseconds of the `CLOCK_MONOTONIC` of this host.
+    pub ns: u64,
+    /// Largest error in nanoseconds, from the clocks of two hosts. 0 if the sender has the same
+    /// clock, `u32::MAX` if the error is unknown.
+    pub error_ns: u32,
+}
+
 /// The slots that have arrived over a transport, in order.
 pub trait Arrivals {
     /// Returns the next slot; `None` if no slot has arrived. Until `release`, every call returns
@@ -139,10 +149,10 @@ pub trait Arrivals {
     /// [`Peer::body`](crate::peer::Peer::body).
     fn payload(&self) -> SharedBytes<'_>;
 
-    /// Returns the time at which the timed slot that `peek` returned came, in nanoseconds of the
-    /// clock of this host; `None` if it is unknown. It derives from what the sender wrote.
-    fn time(&self) -> Option<u64> {
-        self.payload().word()
+    /// Returns the moment at which the timed slot that `peek` returned came; `None` if it is
+    /// unknown. It derives from what the sender wrote.
+    fn time(&self) -> Option<Came> {
+        Some(Came { ns: self.payload().word()?, error_ns: 0 })
     }
 
     /// Returns the checksum of the payload of the slot that `peek` returned, as its sender set it;

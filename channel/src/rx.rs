@@ -11,7 +11,7 @@
 use crate::testing::loopback::LoopbackRx;
 use crate::{
     bytes::SharedBytes,
-    contract::{Arrivals, Received},
+    contract::{Arrivals, Came, Received},
     net::rx::NetRx,
     shm::ring::ShmRx,
 };
@@ -63,7 +63,7 @@ impl Arrivals for Rx {
     }
 
     #[cold]
-    fn time(&self) -> Option<u64> {
+    fn time(&self) -> Option<Came> {
         on_transport!(self, rx => rx.time())
     }
 

@@ -119,11 +119,11 @@ impl<R: Clone, M> Context<R, M> {
         self.recorder = Some(recorder);
     }
 
-    /// Notes for the recorder when the message of the next [`arrive`](Self::arrive) came, in
-    /// nanoseconds of the host's `CLOCK_MONOTONIC`.
-    pub fn note_came(&mut self, ns: u64) {
+    /// Notes for the recorder when the message of the next [`arrive`](Self::arrive) came; see
+    /// [`Recorder::came`].
+    pub fn note_came(&mut self, ns: u64, error_ns: u32) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.came(ns);
+            recorder.came(ns, error_ns);
         }
     }
 

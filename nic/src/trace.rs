@@ -44,6 +44,7 @@
 //! | claim | | a probe that sets the message it finds aside |
 //! | discard | | a probe that drops the message it finds |
 //! | send | | a message of this length that this endpoint sent; its key names the receiver and has no ignore bits |
+//! | error | peer number, nanoseconds | largest error of the times of the following messages of the peer |
 //! | thread | number, nanoseconds (2) | the thread of the following operations, and its processor time so far |
 //! | turn | | like thread, without the processor time: the number is in bits 31..6 |
 //!
@@ -67,13 +68,14 @@
 //! Their times never decrease. If the header says that times are exact, each operation has its own
 //! time: that of the call that made it, and for an arrival the time at which the message came. The
 //! sender of the message writes that time into the slot (`channel/src/wire.rs`), or into the frame
-//! of the network, whose receiver knows the offset of the clocks within an error
-//! (`channel/src/net/peer_clock.rs`). A message to receives that several endpoints share has the
-//! time at which the device handled it. A message that came before the previous operation has the time of that operation.
+//! of the network, whose receiver knows the offset of the clocks within an *error*
+//! (`channel/src/net/peer_clock.rs`); it is 0 up to the first such record. A message to receives that
+//! several endpoints share has the time at which the device handled it. A message that came before
+//! the previous operation has the time of that operation.
 //!
-//! In version 6, which had neither *step* nor *later*, times are coarse. An operation has the time of the recorder's
-//! last reading of the clock, which was at most 64 operations before, so it was made between that
-//! time and the next recorded one.
+//! Times of version 6 are coarse, because it had neither *step*, *later* nor *error*. An operation
+//! has the time of the recorder's last reading of the clock, which was at most 64 operations before.
+//! So the operation was made between that time and the next recorded one.
 //!
 //! Matching depends only on the operations, so a replay with the recorded configuration gives the
 //! counts of the provider.
@@ -88,8 +90,8 @@ use std::io::{self, Read};
 use serde::{Deserialize, Serialize};
 
 pub use self::code::{
-    Address, Encoder, FILL, KEYS, MOST_REPEATS, Sink, later_record, put_peer, put_thread, put_time,
-    repeat_record, state, step_record,
+    Address, Encoder, FILL, KEYS, MOST_REPEATS, Sink, later_record, put_error, put_peer,
+    put_thread, put_time, repeat_record, state, step_record,
 };
 use self::code::{Decoder, NoRecord, Record};
 pub use self::input::WORD;
@@ -190,6 +192,7 @@ pub struct Reader<R> {
     decoder: Decoder,
     end: End,
     peers: BTreeMap<u32, Address>,
+    errors: BTreeMap<u32, u32>,
     thread: Thread,
     now: u64,
     /// Records read.
@@ -233,6 +236,7 @@ impl<R: Read> Reader<R> {
             decoder: Decoder::default(),
             end,
             peers: BTreeMap::new(),
+            errors: BTreeMap::new(),
             thread: Thread::default(),
             now: 0,
             position: 0,
@@ -249,6 +253,18 @@ impl<R: Read> Reader<R> {
     /// Addresses of the peers named up to now, by peer number.
     pub fn peers(&self) -> &BTreeMap<u32, Address> {
         &self.peers
+    }
+
+    /// Largest error in nanoseconds of the time of an operation that was read last: of a message
+    /// from another host, the error of the clocks; otherwise 0.
+    #[must_use]
+    pub fn error(&self, op: &Op) -> u64 {
+        match op {
+            Op::Arrive(message) => {
+                self.errors.get(&message.source).copied().unwrap_or_default().into()
+            }
+            _ => 0,
+        }
     }
 
     /// The thread that did the last operation read, with its processor time if that was recorded.
@@ -291,6 +307,9 @@ impl<R: Read> Reader<R> {
                 Ok(Record::Step(more)) => self.now = self.now.saturating_add(more.into()),
                 Ok(Record::Peer(number, address)) => {
                     self.peers.insert(number, address);
+                }
+                Ok(Record::Error(number, error)) => {
+                    self.errors.insert(number, error);
                 }
                 Ok(Record::Thread(thread)) => self.thread = thread,
                 Ok(Record::More) => {}

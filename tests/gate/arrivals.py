@@ -31,6 +31,8 @@ CASES = {
     "in order": ["inorder", "10000", "100", "1000"],
     "broadcasts": ["bcasts", "20000", "8", "1500"],
 }
+# Messages of one exchange of `halo`: two for each field.
+HALO = 2 * int(CASES["halo"][1])
 # The socket of a receiver that does not poll holds some 60 KB. So these are the cases for two hosts.
 FAR = {"late": ["late", "300", "100", "500"], "halo": CASES["halo"]}
 # Times are checked with fewer messages, all of which the socket holds.
@@ -38,6 +40,8 @@ FAR_TIMES = ["late", "150", "100", "500"]
 # Largest time in ns between a send and the recorded arrival of its message, and of the median of these
 # times. A receiver that computes for 500 ms handles most messages after that time.
 LATEST, MEDIAN = 100_000_000, 20_000_000
+# Error in ns of times on one host, and the longest time between the record of a send and its frame.
+SAME_CLOCK, SEND = 100, 20_000
 # Messages of the MPI itself that may be unexpected or not: those of barriers and of its start.
 OWN = 6
 # Intel MPI, which `tests/nightly/impi.sh` installs, runs programs that were compiled for MPICH.
@@ -119,21 +123,28 @@ def with_polls_as_arrivals(arguments):
 
 
 def recorded(arguments):
-    """A recording and an answer have the counts of the run."""
+    """`tcam answer` records the counts of the run, its page has the longest UMQ, and no sender waited.
+    A replay of the recording has these counts, too."""
     program = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "2", str(runs.TARGET / "apps" / "mpich" / "arrivals")]
-    for name in ("many late", "halo"):
-        place = fresh(f"record {name}") / "recording"
-        done = tcam(arguments, ["record", f"--out={place}", "--", *program, *CASES[name]])
-        expected = counts(f"record, {name}", done, place)
+    for name, words in CASES.items():
+        place = fresh(f"record {name}")
+        done = tcam(arguments, ["answer", "--repeat=1", "--json=-", f"--out={place}", "--", *program, *words])
+        log = place / "1" / "output.log"
+        if not check(done.returncode == 0 and log.exists(), f"answer, {name}: {done.stdout}{done.stderr}"):
+            continue
+        printed = subprocess.CompletedProcess([], 0, log.read_text(), "")
+        expected = counts(f"record, {name}", printed, place / "1")
         if not expected:
             continue
-        replayed = tcam(arguments, ["replay", f"--report={place}-replayed", place])
-        check(replayed.returncode == 0, f"replay: {replayed.stderr}")
-        counts(f"replay, {name}", subprocess.CompletedProcess([], 0, done.stdout), pathlib.Path(f"{place}-replayed"))
-        page = tcam(arguments, ["answer", "--json=-", place])
-        umq = json.loads(page.stdout)["rank"]["umq"]["most"]
-        of_rank = expected if name == "many late" else 200
+        umq = json.loads(done.stdout)["rank"]["umq"]["most"]
+        of_rank = HALO if name == "halo" else expected
         check(of_rank <= umq <= of_rank + OWN, f"answer, {name}: UMQ {umq}, not {of_rank}")
+        page = tcam(arguments, ["answer", place / "1"]).stdout
+        check("waited" not in page, f"answer, {name}: {page}")
+        again = fresh(f"replay {name}")
+        replayed = tcam(arguments, ["replay", f"--report={again}", place / "1"])
+        check(replayed.returncode == 0, f"replay: {replayed.stderr}")
+        counts(f"replay, {name}", printed, again)
 
 
 def between_hosts(arguments):
@@ -181,7 +192,14 @@ def times_between_hosts(arguments, hosts, mpi):
         return
     waits = times(place)
     middle = statistics.median(waits)
-    print(f"two hosts: {len(waits)} messages, {middle / 1e3:.0f} us (median), {max(waits) / 1e3:.0f} us (most)")
+    # The recorded error of the clocks contains the true one, which is 0.
+    error = json.loads(tcam(arguments, ["stats", "--json=-", place]).stdout)["need"]["uncertain_ns"] / 2
+    print(
+        f"two hosts: {len(waits)} messages, {middle / 1e3:.0f} us (median), {max(waits) / 1e3:.0f} us (most); "
+        f"error of the clocks {error / 1e3:.0f} us"
+    )
+    check(SAME_CLOCK < error, f"no error of the clocks: {error} ns")
+    check(abs(middle) < error + SEND, f"messages came {middle} ns after their sends, the error is {error} ns")
     check(len(waits) >= int(FAR_TIMES[1]), f"{len(waits)} messages have times")
     check(max(map(abs, waits)) < LATEST, f"a message came {max(waits, key=abs)} ns after its send")
     check(abs(middle) < MEDIAN, f"messages came {middle} ns after their sends")

@@ -15,7 +15,7 @@ use host::clock;
 use nic::polling::Polling;
 
 use crate::{
-    contract::{Arrivals as _, Payload, Sent, Settings},
+    contract::{Arrivals as _, Came, Payload, Sent, Settings},
     net::{Net, NetSettings, secret::Secret},
     peer::Peer,
     polling::NetworkSchedule,
@@ -222,7 +222,8 @@ impl Endpoint {
         let is_timed = header.flags.contains(Flags::TIMED);
         assert_eq!(is_timed, self.own.wants_times() && !is_part);
         if is_timed {
-            let time = rx.time().unwrap();
+            let Came { ns: time, error_ns } = rx.time().unwrap();
+            assert_eq!(error_ns > 0, self.net.is_some());
             // The offset of the clock of a peer on the network has an error, which is large if this
             // thread gets no processor.
             let error = if self.net.is_some() { CLOCK_ERROR } else { 0 };

@@ -12,9 +12,12 @@
 //! here - there >= -smallest (handled there - sent here)   lower bound, from frames of the peer
 //! offset        = middle of both bounds; the upper bound until the lower one is known
 //! time of a message = time of its send + offset, at most the time at which it is handled
+//! error         = half of the distance of the bounds
 //! ```
 //! Clocks drift, so a bound becomes looser with its age. A peer may send any words. They change
 //! recorded times only, and all sums wrap around.
+
+use crate::contract::Came;
 
 /// A bound becomes looser by one nanosecond for each `1 << DRIFT` nanoseconds of its age, which is
 /// 61 us per second. Clocks drift by less than that, mostly by less than a tenth.
@@ -55,7 +58,7 @@ impl PeerClock {
     }
 
     /// Notes the times in a frame that is handled now. Returns the time at which the frame came.
-    pub(super) fn note(&mut self, [smallest, sent]: Times, now: u64) -> u64 {
+    pub(super) fn note(&mut self, [smallest, sent]: Times, now: u64) -> Came {
         let difference = now.wrapping_sub(sent);
         if self.here.is_none_or(|it| is_before(difference, it.aged(now))) {
             self.here = Some(Smallest { difference, at: now });
@@ -63,16 +66,19 @@ impl PeerClock {
         if smallest != UNKNOWN {
             self.there = Some(Smallest { difference: smallest, at: now });
         }
-        let came = sent.wrapping_add(self.offset(now));
-        if is_before(came, now) { came } else { now }
+        let (offset, error_ns) = self.offset(now);
+        let came = sent.wrapping_add(offset);
+        Came { ns: if is_before(came, now) { came } else { now }, error_ns }
     }
 
-    /// Returns the local time minus the time of the peer.
-    fn offset(&self, now: u64) -> u64 {
+    /// Returns the local time minus the time of the peer, and the largest error of this offset.
+    fn offset(&self, now: u64) -> (u64, u32) {
         let upper = self.here.map_or(0, |it| it.aged(now));
+        let Some(there) = self.there else { return (upper, u32::MAX) };
         // The sum of both smallest differences is the distance of the bounds.
-        let distance = self.there.map_or(0, |it| upper.wrapping_add(it.aged(now)));
-        upper.wrapping_sub((distance as i64 / 2) as u64)
+        let distance = upper.wrapping_add(there.aged(now)) as i64;
+        let error = distance.saturating_add(1) / 2;
+        (upper.wrapping_sub((distance / 2) as u64), error.clamp(0, u32::MAX.into()) as u32)
     }
 }
 
@@ -112,8 +118,10 @@ mod tests {
             let times = self.clocks[from].times(self.time(from, at));
             let (sent, handled) = (self.time(1 - from, at), self.time(1 - from, at + delay));
             let came = self.clocks[1 - from].note(times, handled);
-            assert!(!is_before(handled, came));
-            came.wrapping_sub(sent) as i64
+            assert!(!is_before(handled, came.ns));
+            let error = came.ns.wrapping_sub(sent) as i64;
+            assert!(error.unsigned_abs() <= came.error_ns.into(), "{error} {came:?}");
+            error
         }
     }
 
@@ -151,7 +159,7 @@ mod tests {
             let mut clock = PeerClock::default();
             for (times, now) in words {
                 let came = clock.note(times, now);
-                prop_assert!(!is_before(now, came));
+                prop_assert!(!is_before(now, came.ns));
                 prop_assert_eq!(clock.times(now)[1], now);
             }
         }

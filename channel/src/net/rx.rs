@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     bytes::SharedBytes,
-    contract::{Arrivals, Received},
+    contract::{Arrivals, Came, Received},
     wire::{FAR, Flags, Header, Kind, TIME},
 };
 
@@ -26,8 +26,8 @@ struct Current {
     head: FrameHeader,
     header: Option<Header>,
     payload: Payload,
-    /// Time at which it came; `None` if it has no times.
-    came: Option<u64>,
+    /// Moment at which it came; `None` if it has no times.
+    came: Option<Came>,
 }
 
 /// The receiving end of an endpoint over the network.
@@ -108,7 +108,7 @@ impl Arrivals for NetRx {
         self.whole_payload().skip(if is_timed { TIMES - TIME } else { 0 })
     }
 
-    fn time(&self) -> Option<u64> {
+    fn time(&self) -> Option<Came> {
         self.current.as_ref()?.came
     }
 

@@ -10,7 +10,7 @@
 //!
 //! The need of a rank is exact, because a trace has the order in which the device handled the
 //! operations. The order of different ranks follows from their times, which have errors
-//! ([`CLOCKS_OF_HOST`]). So the need of a NIC is the range over all orders within these errors
+//! ([`CLOCKS_OF_HOST`], and for messages of other hosts the recorded error of the clocks). So the need of a NIC is the range over all orders within these errors
 //! ([`order`](super::order)).
 
 use std::cell::Cell;
@@ -132,6 +132,8 @@ pub(crate) struct Need {
     pub(crate) never: BlockReasons,
     /// True if an earlier version of tcam recorded coarse times.
     pub(crate) coarse: bool,
+    /// Longest time in nanoseconds within which the moment of an operation is unknown.
+    pub(crate) uncertain_ns: u64,
 }
 
 /// The size that a sweep varies, or that is sought.
@@ -193,6 +195,7 @@ impl Need {
             need.pool = larger(need.pool, of.pool);
             need.never.merge(&of.never);
             need.coarse |= of.coarse;
+            need.uncertain_ns = need.uncertain_ns.max(of.uncertain_ns);
         }
         for all in [&mut need.ranks, &mut need.nics] {
             all.sort_by_key(|most| std::cmp::Reverse(most.all.most));
@@ -268,10 +271,16 @@ pub(crate) fn range_note<'a>(
              recording gives a narrow range."
                 .to_owned()
         }
-        false => format!(
-            "A NIC's need is a range because the order of ranks within {} ns is unknown.",
-            2 * CLOCKS_OF_HOST
-        ),
+        false => {
+            let ns = needs.map(|need| need.uncertain_ns).max().unwrap_or_default();
+            let (time, clocks) = match ns {
+                ..1000 => (format!("{ns} ns"), ""),
+                _ => (format!("{} us", whole(ns.div_ceil(1000))), ": hosts have different clocks"),
+            };
+            format!(
+                "A NIC's need is a range because the order of ranks within {time} is unknown{clocks}."
+            )
+        }
     })
 }
 
@@ -423,10 +432,10 @@ fn of_node(
     }
     let same_host = traces.iter().all(|trace| trace.header.host == traces[0].header.host);
     let error = if same_host { CLOCKS_OF_HOST } else { CLOCKS_OF_HOSTS };
-    let mut held = vec![Held::default(); traces.len()];
+    let (mut held, mut uncertain_ns) = (vec![Held::default(); traces.len()], 0);
     let (mut now, mut nic) = (Held::default(), PeakNeed::default());
     let (mut until_evaluated, mut replayed) = (EVALUATED, 0);
-    while let Some(Step { at, earliest, latest }) = together.step(bar)? {
+    while let Some(Step { at, recorded, earliest, latest }) = together.step(bar)? {
         let context = together.players[at].replay().context();
         let [prq, umq] = [context.posted(), context.unexpected()].map(|elements| elements as u64);
         let own = match traces[at].header.context.as_str() {
@@ -440,7 +449,7 @@ fn of_node(
             internal: now.internal - before.internal + own.internal,
         };
         if now.all() > nic.at_once.all() {
-            (nic.at_once, nic.at_s) = (now, earliest as f64 * 1e-9);
+            (nic.at_once, nic.at_s) = (now, recorded as f64 * 1e-9);
         }
         let (unit, member) = (unit_of[at], endpoint_of[at]);
         let of = &mut node.members[member];
@@ -463,7 +472,7 @@ fn of_node(
         let all = in_member[member];
         if all[ALL] > of.recorded[ALL] {
             of.need.at_once = Held { prq: all[0], umq: all[1], internal: all[2] };
-            of.need.at_s = earliest as f64 * 1e-9;
+            of.need.at_s = recorded as f64 * 1e-9;
         }
         for (most, count) in of.recorded.iter_mut().zip(all) {
             *most = (*most).max(count);
@@ -475,6 +484,9 @@ fn of_node(
             (_, true) => (earliest, latest),
             _ => (earliest.saturating_sub(error), latest.saturating_add(error)),
         };
+        if !generated {
+            uncertain_ns = uncertain_ns.max(latest - earliest);
+        }
         order.note(unit, in_unit[unit], earliest, latest);
         until_evaluated -= 1;
         if until_evaluated == 0 {
@@ -519,7 +531,7 @@ fn of_node(
     nic.ranks.dedup();
     let nic = nic.of_peaks(node.nic.map(|sum| sum.peak));
     let pool = if knob == Knob::Tables { nic.all } else { pool };
-    Ok(Need { ranks, nics: vec![nic], tables, pool, never, coarse })
+    Ok(Need { ranks, nics: vec![nic], tables, pool, never, coarse, uncertain_ns })
 }
 
 /// The pool as one endpoint sees it. Counts the entries that the endpoint takes, and refuses an

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use matching::{Key, Source};
 use nic::message::{Envelope, MultiRecv};
-use nic::trace::{Address, Encoder, Header, Op, Posted, put_peer, put_time};
+use nic::trace::{Address, Encoder, Header, Op, Posted, put_error, put_peer, put_time};
 use proptest::prelude::*;
 
 use super::*;
@@ -62,6 +62,11 @@ fn write(path: &Path, rank: u32, context: &str, ops: &Ops) {
     write_as(path, &header, ops);
 }
 
+/// Returns an error of the clock that all messages with these match bits have, in nanoseconds.
+fn clock_error(bits: u64) -> u32 {
+    [0, 90, 400][bits as usize % 3]
+}
+
 fn header(rank: u32, context: &str) -> Header {
     let [context, layout] = [context, "mpich"].map(str::to_owned);
     let address = format!("127.0.0.1:{}", 4000 + rank);
@@ -77,6 +82,9 @@ fn write_as(path: &Path, header: &Header, ops: &Ops) {
     for (passed, op) in ops {
         now += passed;
         put_time(&mut bytes, now).unwrap();
+        if let (Op::Arrive(message), true) = (op, header.exact_times) {
+            put_error(&mut bytes, message.source, clock_error(message.bits)).unwrap();
+        }
         encoder.op(&mut bytes, op).unwrap();
     }
     fs::write(path, bytes).unwrap();
@@ -167,7 +175,10 @@ proptest! {
     #[test]
     fn every_order_within_the_error_of_the_clock_has_a_need_in_the_range(
         ranks in proptest::collection::vec(
-            proptest::collection::vec((0..250_u64, 0..=2 * CLOCKS_OF_HOST, op()), 0..40),
+            proptest::collection::vec(
+                (0..250_u64, 0..=2 * CLOCKS_OF_HOST, -1.0..=1.0, op()),
+                0..40,
+            ),
             1..RANKS as usize,
         ),
         device in device(),
@@ -177,12 +188,16 @@ proptest! {
         for (rank, ops) in (0..).zip(&ranks) {
             let header = Header { exact_times: true, ..header(rank, "tagged") };
             let name = format!("{rank}.trace");
-            let times = ops.iter().map(|(passed, _, op)| (*passed, *op)).collect();
+            let times = ops.iter().map(|(passed, _, _, op)| (*passed, *op)).collect();
             write_as(&recorded.path().join(&name), &header, &times);
             let (mut now, mut last, mut other) = (0, 0, Ops::new());
-            for (passed, error, op) in ops {
+            for (passed, error, of_clock, op) in ops {
                 now += passed;
-                let at = (now + error).max(last);
+                let clock = match op {
+                    Op::Arrive(message) => of_clock * f64::from(clock_error(message.bits)),
+                    _ => 0.0,
+                };
+                let at = (now + error).saturating_add_signed(clock as i64).max(last);
                 other.push((at - last, *op));
                 last = at;
             }

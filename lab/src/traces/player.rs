@@ -378,14 +378,17 @@ impl<'a> Player<'a> {
 
     /// Returns the recorded time of the last operation, before coarse times are spread.
     pub(crate) fn recorded(&self, timed: &Timed) -> u64 {
-        self.between(timed).0
+        if self.source.coarse.is_some() { self.source.known.recorded } else { timed.0 }
     }
 
-    /// Returns the times between which the last operation was made: twice its own time if times are
-    /// exact, otherwise its reading of the clock and the next one.
+    /// Returns the times between which the last operation was made: its own time with the error of
+    /// the clocks if times are exact, otherwise its reading of the clock and the next one.
     pub(super) fn between(&self, timed: &Timed) -> (u64, u64) {
-        let Known { recorded, until, .. } = self.source.known;
-        if self.source.coarse.is_some() { (recorded, until) } else { (timed.0, timed.0) }
+        if self.source.coarse.is_some() {
+            return (self.source.known.recorded, self.source.known.until);
+        }
+        let error = self.source.reader.error(&timed.1);
+        (timed.0.saturating_sub(error), timed.0.saturating_add(error))
     }
 
     /// Returns the addresses of the peers that the trace has named up to now.

@@ -25,8 +25,9 @@ use crate::settings::Settings;
 pub(crate) struct Step {
     /// Index of its trace.
     pub(crate) at: usize,
-    /// Recorded time. It is the time of the operation, or if times are coarse, a time before which
-    /// it was not made.
+    /// Recorded time.
+    pub(crate) recorded: u64,
+    /// Time before which it was not made.
     pub(crate) earliest: u64,
     /// Time after which it was not made.
     pub(crate) latest: u64,
@@ -113,7 +114,7 @@ impl<'a> JointReplay<'a> {
     pub(crate) fn earliest(&self) -> u64 {
         let next = self.players.iter().zip(&self.next);
         let times = next.filter_map(|(player, next)| {
-            Some(player.source.trace.since_ns().saturating_add(player.recorded(next.as_ref()?)))
+            Some(player.source.trace.since_ns().saturating_add(player.between(next.as_ref()?).0))
         });
         times.min().unwrap_or(u64::MAX)
     }
@@ -126,9 +127,10 @@ impl<'a> JointReplay<'a> {
         let Some(Reverse((_, at))) = self.queue.pop() else { return Ok(None) };
         let player = &mut self.players[at];
         let since = player.source.trace.since_ns();
-        let mut step = Step { at, earliest: since, latest: since };
+        let mut step = Step { at, recorded: since, earliest: since, latest: since };
         if let Some(timed) = self.next[at].take() {
             let (earliest, latest) = player.between(&timed);
+            step.recorded = since.saturating_add(player.recorded(&timed));
             step.earliest = since.saturating_add(earliest);
             step.latest = since.saturating_add(latest);
             play(player, &timed)?;

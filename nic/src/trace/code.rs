@@ -41,6 +41,7 @@ mod kind {
     pub(super) const TURN: u32 = 21;
     pub(super) const STEP: u32 = 22;
     pub(super) const LATER: u32 = 23;
+    pub(super) const ERROR: u32 = 24;
 }
 
 /// A one-word record without an operation.
@@ -280,6 +281,14 @@ pub fn put_peer<S: Sink>(sink: &mut S, number: u32, address: Address) -> Result<
     sink.put([kind::PEER, number, address.ip, u32::from(address.port)])
 }
 
+/// Writes the largest error of the times of a peer's following messages, in nanoseconds.
+///
+/// # Errors
+/// There is no room.
+pub fn put_error<S: Sink>(sink: &mut S, number: u32, nanoseconds: u32) -> Result<(), S::Error> {
+    sink.put([kind::ERROR, number, nanoseconds])
+}
+
 /// Writes the thread of the following operations, with its processor time if that is known.
 ///
 /// # Errors
@@ -310,6 +319,8 @@ pub(super) enum Record {
     Step(u32),
     /// Address of a peer number.
     Peer(u32, Address),
+    /// Largest error in nanoseconds of the times of the messages of a peer number.
+    Error(u32, u32),
     /// The thread of the following operations.
     Thread(Thread),
     /// No operation: a key, a part of a record that follows, a repetition, or a fill.
@@ -375,7 +386,7 @@ impl Decoder {
         let kind = head & KIND;
         let posts = matches!(kind, kind::POST | kind::POST_ANYWAY | kind::HELD);
         let aside = matches!(kind, kind::KEY | kind::TIME | kind::FILL | kind::PEER)
-            || matches!(kind, kind::THREAD | kind::TURN | kind::STEP | kind::LATER);
+            || matches!(kind, kind::THREAD | kind::TURN | kind::STEP | kind::LATER | kind::ERROR);
         let is_message = matches!(kind, kind::ARRIVE | kind::SEND);
         let takes_long = is_message || posts && self.multi.is_none();
         if !aside && (!posts && self.multi.is_some() || !takes_long && self.long.is_some()) {
@@ -408,6 +419,13 @@ impl Decoder {
                 let port = u16::try_from(port).ok().filter(|_| number <= LARGEST_SOURCE);
                 let port = port.ok_or(NoRecord::Damaged)?;
                 return Ok(Record::Peer(number, Address { ip, port }));
+            }
+            kind::ERROR => {
+                let [number, error] = take(words)?;
+                if number > LARGEST_SOURCE {
+                    return Err(NoRecord::Damaged);
+                }
+                return Ok(Record::Error(number, error));
             }
             kind::THREAD => {
                 let [number, low, high] = take(words)?;

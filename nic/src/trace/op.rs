@@ -113,8 +113,9 @@ pub trait Recorder: Send {
     fn record(&mut self, op: &Op);
 
     /// Sets the time at which the message of the next recorded arrival came, in nanoseconds of the
-    /// host's `CLOCK_MONOTONIC`. Without it, an arrival has the time at which it is recorded.
-    fn came(&mut self, _ns: u64) {}
+    /// host's `CLOCK_MONOTONIC`, and the largest error of this time; `u32::MAX` if it is unknown.
+    /// Without a call, an arrival has the time at which it is recorded.
+    fn came(&mut self, _ns: u64, _error_ns: u32) {}
 
     /// Called when no operation was done for a while. The recorder then reads the processor time of
     /// the thread with the next operation, if it records processor times.

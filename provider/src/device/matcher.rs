@@ -12,6 +12,7 @@
 
 use std::{fmt::Debug, sync::Arc};
 
+use channel::contract::Came;
 use nic::{
     device::Device,
     message::{Envelope, Grant},
@@ -83,13 +84,13 @@ impl Matching {
         }
     }
 
-    /// Notes for the recorder when the next message came, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Notes for the recorder when the next message came.
     /// Without effect in a shared context or with tail queues, where another thread may handle a
     /// message before the caller does.
     #[cold]
-    pub(crate) fn note_came(&mut self, tagged: bool, ns: u64) {
+    pub(crate) fn note_came(&mut self, tagged: bool, came: Came) {
         if !self.is_shared() && self.tail_queues().is_none() {
-            self.lock().context(tagged).note_came(ns);
+            self.lock().context(tagged).note_came(came.ns, came.error_ns);
         }
     }
 

@@ -290,9 +290,9 @@ impl Engine {
         }
         if header.flags.contains(Flags::TIMED)
             && is_message(header.kind)
-            && let Some(time) = receiver.time()
+            && let Some(came) = receiver.time()
         {
-            self.rx.device.note_came(header.is_tagged(), time);
+            self.rx.device.note_came(header.is_tagged(), came);
         }
         true
     }

@@ -3,7 +3,7 @@
 //! see `nic::trace`).
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -20,8 +20,8 @@ use nic::{
     device::Device,
     params::Params,
     trace::{
-        Address, Encoder, Header, Op, OpWord, Recorder, Sink, Stop, Thread, later_record, put_peer,
-        put_thread, put_time, step_record,
+        Address, Encoder, Header, Op, OpWord, Recorder, Sink, Stop, Thread, later_record,
+        put_error, put_peer, put_thread, put_time, step_record,
     },
 };
 
@@ -67,6 +67,8 @@ struct Trace {
     /// Time at which the message of the next arrival came, as its sender claims; 0 if it is
     /// unknown.
     came: u64,
+    /// Largest error of that time in nanoseconds.
+    error: u32,
     caller: LastCaller,
     /// Set if sends are recorded.
     pauses: Option<Pauses>,
@@ -76,6 +78,8 @@ struct Trace {
     peers: Arc<PeerNumbers>,
     /// Peers whose addresses were written.
     named: HashSet<u32>,
+    /// Errors of the times of peers' messages, as written.
+    errors: HashMap<u32, u32>,
 }
 
 /// Decides when the processor time of the thread is read, if sends are recorded
@@ -124,7 +128,7 @@ impl Recorder for Trace {
     fn short(&mut self, head: OpWord, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
         let now = self.time();
-        let is_plain = self.pauses.is_none() && self.caller.is_same();
+        let is_plain = self.pauses.is_none() && self.caller.is_same() && self.error == 0;
         if !is_plain || !self.try_put_known(now, head, &key) {
             self.record_short(now, head, bits, ignore, source);
         }
@@ -140,7 +144,10 @@ impl Recorder for Trace {
         self.prepare(now, None);
         self.last = NONE;
         match op {
-            Op::Arrive(envelope) => self.name_peer(Source::new(envelope.source)),
+            Op::Arrive(envelope) => {
+                self.name_peer(Source::new(envelope.source));
+                self.put_error(Source::new(envelope.source));
+            }
             Op::Send(sent) => self.name_peer(Source::new(sent.peer)),
             Op::Post(posted) | Op::PostAnyway(posted) | Op::Held(posted) => {
                 self.name_peer(posted.key.source);
@@ -151,8 +158,8 @@ impl Recorder for Trace {
     }
 
     #[inline]
-    fn came(&mut self, ns: u64) {
-        self.came = ns;
+    fn came(&mut self, ns: u64, error_ns: u32) {
+        (self.came, self.error) = (ns, error_ns);
     }
 
     fn idle(&mut self) {
@@ -197,12 +204,14 @@ impl Trace {
             now: started,
             seen: started,
             came: 0,
+            error: 0,
             caller: LastCaller::default(),
             pauses,
             encoder,
             last: NONE,
             peers,
             named: HashSet::new(),
+            errors: HashMap::new(),
         }
     }
 
@@ -224,6 +233,7 @@ impl Trace {
     fn record_short(&mut self, now: u64, head: OpWord, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
         self.prepare(now, Some(head.kind()));
+        self.put_error(source);
         if !self.try_put_known(now, head, &key) {
             self.last = NONE;
             self.name_peer(source);
@@ -262,6 +272,20 @@ impl Trace {
         let address = self.peers.address(number);
         let address = Address { ip: (*address.ip()).into(), port: address.port() };
         self.put(|_, file| put_peer(file, number, address));
+    }
+
+    /// Writes the error of the time of this peer's message, if it is larger than the written one or
+    /// less than half of it. The written error is an eighth larger, so that few records follow.
+    fn put_error(&mut self, source: Source) {
+        let error = std::mem::take(&mut self.error);
+        let Some(number) = source.get().filter(|_| error > 0) else { return };
+        let written = self.errors.entry(number).or_default();
+        if error > *written || error < *written / 2 {
+            *written = error.saturating_add(error / 8);
+            let error = *written;
+            self.last = NONE;
+            self.put(|_, file| put_error(file, number, error));
+        }
     }
 
     fn put(&mut self, put: impl FnOnce(&mut Encoder, &mut TraceFile) -> Recorded) {

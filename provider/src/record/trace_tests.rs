@@ -172,7 +172,7 @@ fn a_change_of_thread_costs_one_word() {
         let record = |trace: &mut Trace| {
             let (head, key) = Op::Arrive(Envelope { source: 1, bits: 5, len: 8 }).short().unwrap();
             // A long step would take more words.
-            trace.came(trace.now + 1);
+            trace.came(trace.now + 1, 0);
             trace.short(head, key.bits, key.ignore, key.source);
         };
         record(&mut trace);
@@ -197,7 +197,7 @@ fn times_of(ops: &[(Op, Option<u64>)], pauses: bool) -> Vec<u64> {
     let (path, mut trace) = trace_in(&directory, pauses.then(Pauses::default));
     let started = trace.started;
     for (op, came) in ops {
-        came.iter().for_each(|came| trace.came(started + came));
+        came.iter().for_each(|came| trace.came(started + came, 0));
         match op.short() {
             Some((head, key)) => trace.short(head, key.bits, key.ignore, key.source),
             None => trace.record(op),
@@ -218,6 +218,27 @@ fn each_operation_has_its_own_time() {
         let times = times_of(&ops.map(|op| (op, None)), pauses);
         assert!(times.is_sorted_by(|one, next| next - one >= 1_000_000), "{times:?}");
     }
+}
+
+#[test]
+fn the_error_of_the_clock_of_a_peer_is_recorded_when_it_changes() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, mut trace) = trace_in(&directory, None);
+    let arrive = |source| Op::Arrive(Envelope { source, bits: 5, len: 8 });
+    let errors = [(1, 800), (2, 0), (1, 850), (3, u32::MAX), (1, 901), (2, 0), (1, 300), (1, 0)];
+    for (source, error) in errors {
+        trace.came(trace.now + 1, error);
+        let (head, key) = arrive(source).short().unwrap();
+        trace.short(head, key.bits, key.ignore, key.source);
+    }
+    trace.close();
+    let mut reader = Reader::new(File::open(&path).unwrap()).unwrap();
+    let read = std::array::from_fn(|_| {
+        let op = reader.next().unwrap().unwrap().1;
+        reader.error(&op)
+    });
+    assert_eq!(read, [900, 0, 900, u32::MAX.into(), 1013, 0, 337, 337]);
+    assert_eq!(reader.error(&Op::Post((&receive(5)).into())), 0);
 }
 
 #[test]
