@@ -33,10 +33,9 @@ CASES = {
 }
 # Messages of one exchange of `halo`: two for each field.
 HALO = 2 * int(CASES["halo"][1])
-# The socket of a receiver that does not poll holds some 60 KB. So these are the cases for two hosts.
-FAR = {"late": ["late", "300", "100", "500"], "halo": CASES["halo"]}
-# Times are checked with fewer messages, all of which the socket holds.
-FAR_TIMES = ["late", "150", "100", "500"]
+# The socket of a receiver that does not poll holds some 60 KB, and the last messages of a burst may come
+# 40 ms after their send. So these are the cases for two hosts.
+FAR = {"late": ["late", "150", "100", "500"], "halo": ["halo", "100", "200", "250", "6"]}
 # Largest time in ns between a send and the recorded arrival of its message, and of the median of these
 # times. A receiver that computes for 500 ms handles most messages after that time.
 LATEST, MEDIAN = 100_000_000, 20_000_000
@@ -186,7 +185,7 @@ def times_between_hosts(arguments, hosts, mpi):
     place = fresh("two hosts times") / "recording"
     program = str(runs.TARGET / "apps" / mpi / "arrivals")
     launcher = hosts.launcher(mpi, runs.MPIS[mpi], 1)
-    words = ["record", f"--out={place}", "--set=trace_sends=on", "--", *launcher, program, *FAR_TIMES]
+    words = ["record", f"--out={place}", "--set=trace_sends=on", "--", *launcher, program, *FAR["late"]]
     done = tcam(arguments, words, hosts.on(1, []))
     if not counts(f"{mpi}, two hosts, times", done, place):
         return
@@ -200,7 +199,7 @@ def times_between_hosts(arguments, hosts, mpi):
     )
     check(SAME_CLOCK < error, f"no error of the clocks: {error} ns")
     check(abs(middle) < error + SEND, f"messages came {middle} ns after their sends, the error is {error} ns")
-    check(len(waits) >= int(FAR_TIMES[1]), f"{len(waits)} messages have times")
+    check(len(waits) >= int(FAR["late"][1]), f"{len(waits)} messages have times")
     check(max(map(abs, waits)) < LATEST, f"a message came {max(waits, key=abs)} ns after its send")
     check(abs(middle) < MEDIAN, f"messages came {middle} ns after their sends")
 
