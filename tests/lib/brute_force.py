@@ -43,6 +43,8 @@ class Queue:
         self.software = self.holding = False
         self.counts, self.reasons = collections.Counter(), collections.Counter()
         self.depth, self.host_entries = collections.Counter(), 0
+        # Entries that each search on the host compares.
+        self.host_searches = []
 
     def on_host(self):
         return len(self.elements) - self.tabled
@@ -130,7 +132,9 @@ class Queue:
         compared = table + host
         depth = compared.index(found) + 1 if found else len(compared)
         if host and not (found in table and found.number < host[0].number):
-            self.host_entries += next((at for at, of in enumerate(host, 1) if of.matches(key)), len(host))
+            passed = next((at for at, of in enumerate(host, 1) if of.matches(key)), len(host))
+            self.host_searches.append(passed)
+            self.host_entries += passed
         if counted:
             self.counts["searches"] += 1
             self.counts["hit_entries" if found else "miss_entries"] += depth
