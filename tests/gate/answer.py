@@ -96,6 +96,15 @@ def recordings(arguments, programs):
     alone = [answered(arguments, name)[1]["nic"]["at_once"] for name in names]
     least, most = min(of["least"] for of in alone), max(of["most"] for of in alone)
     check(told["nic"]["at_once"] == {"least": least, "most": most}, f"{told['nic']} of {alone}")
+    # The page names the missing ranks of the run that lacks them.
+    lacking = PLACE / "lacking"
+    shutil.copytree(names[1], lacking)
+    for path in lacking.glob("5.*.trace"):
+        path.unlink()
+    for order in ([names[0], lacking], [lacking, names[0]]):
+        done = tcam(arguments, "answer", *order)
+        check(done.returncode == 3 and "no trace of rank 5" in " ".join(done.stdout.split()), f"{done.returncode} {done.stdout[:900]}")
+    shutil.rmtree(lacking)
 
 
 def cost_of_search(entries):

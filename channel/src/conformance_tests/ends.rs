@@ -40,7 +40,7 @@ pub(super) enum Transport {
     Net,
     /// TCP connections, with the time of each send in its frame.
     TimedNet,
-    /// The same with sealed frames.
+    /// TCP connections with sealed frames and times.
     Sealed,
 }
 

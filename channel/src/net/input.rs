@@ -51,7 +51,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Returns the times in the frame; `None` if it has none.
+    /// Returns the times in the frame; `None` if it is not timed.
     pub(super) fn times(&self) -> Option<Times> {
         let is_timed = Header::read(self.head.words)?.flags.contains(Flags::TIMED);
         let (bytes, at, len) = self.payload.as_ref().filter(|_| is_timed)?;

@@ -48,7 +48,7 @@ pub(super) fn chunk_of(index: u64) -> usize {
     (index % SLOTS / CHUNK) as usize
 }
 
-/// What a sender uses of the overflow area of a peer.
+/// The overflow area of a peer, as a sender maps it.
 #[derive(Debug, Default)]
 pub(super) struct Overflow {
     map: OnceLock<MmapRaw>,

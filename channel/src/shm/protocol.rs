@@ -47,7 +47,7 @@ impl Word for AtomicU64 {
 /// the owner has handled them all, it moves the tail back to the ring. Positions never repeat, so
 /// an old turn is never that of the next slot: those of the overflow area begin at the next multiple
 /// of twice its length, and the ring goes on after the last one. The turn of the slot with which
-/// the ring was handed over has the bits 53 to 63 as well, which tells the owner to go on in the
+/// the ring was handed over has the bits 53 to 63 as well. The owner then goes on in the
 /// overflow area. If the sender is killed before it stores this turn, these bits in the tail show
 /// which slot it had claimed.
 pub(crate) trait Ring {

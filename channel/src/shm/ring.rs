@@ -10,8 +10,8 @@
 //! ```
 //!
 //! If the owner counts, the sender that claims the last free slot hands the ring over to the
-//! overflow area ([`super::overflow`]), so that up to 65,536 further messages do not wait for an
-//! owner that computes. [`super::protocol`] has the steps. All messages stay in order. While the
+//! overflow area ([`super::overflow`]). Up to 65,536 further messages then do not wait for an owner
+//! that computes. [`super::protocol`] has the steps. All messages stay in order. While the
 //! ring is not full, this costs nothing: the tail shows a ring that was handed over, and an empty
 //! poll still loads only the turn of the next slot.
 //!

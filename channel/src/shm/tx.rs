@@ -53,8 +53,7 @@ pub struct ShmTx {
     pub(crate) own: Arc<Segment>,
     /// Maximum length in bytes of the payload of a slot to any peer: that of the connected peer
     /// whose slots have least room. [`Self::connect`] lowers it before the tx rings of that peer
-    /// exist, so a thread that reads it while it holds a set of tx rings sees a value that all of
-    /// them can send.
+    /// exist. So a thread that holds a set of tx rings reads a length that all of them can send.
     inline_len: AtomicUsize,
     /// Whether slots have checksums.
     checks: bool,

@@ -167,8 +167,9 @@ fn limits(facts: &Facts) -> Vec<String> {
     } else {
         limits.push(format!(
             "Costs are modelled shares of the run's time on the rank that pays most, without \
-             overlap. Search: the time to search a list on the host. +1 us each: an assumed {} ns \
-             more for each message that a table passes to the host.",
+             overlap; costs of ranks that wait for each other add up. Search: the time to search a \
+             list on the host. +1 us each: an assumed {} ns more for each message that a table \
+             passes to the host.",
             whole(2 * WAY_NS)
         ));
     }

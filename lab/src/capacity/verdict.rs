@@ -444,6 +444,15 @@ mod tests {
     }
 
     #[test]
+    fn the_recommended_size_holds_the_most_and_the_spread() {
+        let of = |posts: &[u64]| swept([0, 2048].map(|size| point(size, posts))).recommended();
+        assert_eq!(of(&[1000, 1020]), Some(2048), "1,020 and a spread of 20");
+        assert_eq!(of(&[1000, 1012]), Some(1024), "1,012 and a spread of 12");
+        assert_eq!(of(&[1024]), Some(1024));
+        assert_eq!(of(&[65_537]), None, "larger than any table");
+    }
+
+    #[test]
     fn times_of_one_run_or_within_their_spread_get_a_note() {
         let told = |seconds: [[f64; 3]; 2]| {
             let points: Vec<_> = (seconds.into_iter())

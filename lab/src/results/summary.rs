@@ -563,6 +563,27 @@ mod tests {
     }
 
     #[test]
+    fn ranks_take_turns_if_a_host_has_more_of_them_than_processors() {
+        let turns = |hosts: &[&str], processors: &str| {
+            let mut shared = Interned::default();
+            let heads: Vec<_> = (hosts.iter().zip(0..))
+                .map(|(host, rank)| {
+                    let mut report = sample(rank, 1, 1);
+                    (report.host, report.pid) = ((*host).to_owned(), rank);
+                    report.origin.processors = processors.to_owned();
+                    shared.head(&report)
+                })
+                .collect();
+            let processes = heads.iter().map(|head| (&*head.host, head.pid)).collect();
+            oversubscribed(&heads, &processes)
+        };
+        assert_eq!(turns(&["a", "a"], "0-1"), None);
+        assert_eq!(turns(&["a", "a", "a"], "0-1"), Some((3, 2)));
+        assert_eq!(turns(&["a", "b", "a", "b"], "0-1"), None);
+        assert_eq!(turns(&["a", "b", "b"], "0"), Some((2, 1)));
+    }
+
+    #[test]
     fn the_mode_of_a_device_that_would_do_is_named() {
         let report = |device: &str, posts| Report {
             config: BTreeMap::from([("device".to_owned(), device.to_owned())]),

@@ -330,6 +330,31 @@ mod tests {
     }
 
     #[test]
+    fn a_trace_that_is_cut_does_not_replace_its_draft() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.trace");
+        let (context, layout) = ("tagged".to_owned(), "mpich".to_owned());
+        let header = Header { rank: Some(3), pid: 7, context, layout, ..Header::default() };
+        let envelope = nic::message::Envelope { source: 1, bits: 2, len: 0 };
+        let mut bytes = header.to_bytes();
+        nic::trace::Encoder::default().op(&mut bytes, &Op::Arrive(envelope)).unwrap();
+        for (cut, arrivals) in [(0, 1), (1, 40)] {
+            // With `cut`, the last record is incomplete.
+            let mut written = bytes.clone();
+            written.extend(&1_u32.to_le_bytes()[..2 * cut]);
+            fs::write(&path, written).unwrap();
+            let take = Take { cut_off: true, ..Take::default() };
+            let found = files::find(std::slice::from_ref(&path), take).unwrap();
+            let mut draft = Report { pid: 7, rank: Some(3), ..Report::default() };
+            draft.tagged.arrivals = 40;
+            let mut drafts = vec![draft];
+            let note = add_unreported(|_| false, &mut drafts, &found).unwrap();
+            assert!(note.unwrap().contains("1 endpoint (rank 3)"));
+            assert_eq!((drafts.len(), drafts[0].tagged.arrivals), (1, arrivals), "{cut}");
+        }
+    }
+
+    #[test]
     fn several_tables_at_once_count_as_each_alone() {
         let directory = tempfile::tempdir().unwrap();
         let out = directory.path().join("traces");

@@ -50,7 +50,7 @@ fn note_stop(trace: &Trace, op: &Op) {
     trace.tell(&format!("the recording ended before its program: {why}"));
 }
 
-/// What is known of an operation that was read ahead.
+/// Facts on an operation that was read ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Known {
     thread: Thread,

@@ -310,5 +310,8 @@ mod tests {
         let rounds = Rounds(vec![vec![10.0, 40.0], vec![20.0, 80.0]]);
         assert_eq!(rounds.beside(0, 1).collect::<Vec<_>>(), [0.5, 0.5]);
         assert_eq!(rounds.of(1, 10.0).collect::<Vec<_>>(), [2.0, 8.0]);
+        let far = Rounds(vec![vec![2.0], vec![90_000.0]]);
+        assert_eq!(far.beside(1, 0).chain(far.beside(0, 1)).product::<f64>(), 1.0);
+        assert_eq!(far.beside(1, 0).next(), Some(45_000.0), "a large ratio is not limited");
     }
 }
