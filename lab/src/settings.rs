@@ -28,6 +28,7 @@ const OF_RUNS: &[(&[&str], &str)] = &[
         &["flow_timeout", "exhausted"],
         "a replay holds no message back and fails no receive; `tcam run --set` does",
     ),
+    (&["arrival"], "a replay has the order of the recording; set it for a run"),
     (
         &["config"],
         "the values of a recording come before those of the machine; set here what is to be another",

@@ -143,13 +143,18 @@ impl fmt::Display for Lengths {
         writeln!(
             f,
             "  {:<22}{:>16}{:>16}{:>16}{:>16}{:>16}",
-            "length after", "ms", "PRQ, table", "PRQ, host", "UMQ, table", "UMQ, host"
+            "longest from", "ms", "PRQ, table", "PRQ, host", "UMQ, table", "UMQ, host"
         )?;
-        for at in (0..self.us.len()).step_by(self.us.len().div_ceil(LINES)) {
-            let operations = format!("{} operations", at as u64 * self.every);
+        let samples = self.us.len().div_ceil(LINES);
+        for at in (0..self.us.len()).step_by(samples) {
+            let operations = format!("operation {}", at as u64 * self.every);
             write!(f, "  {operations:<22}{:>16.3}", self.us[at] as f64 * 1e-3)?;
-            for column in &self.columns()[1..] {
-                write!(f, "{:>16}", column[at])?;
+            let all = at..self.us.len().min(at + samples);
+            for (table, host) in
+                [(&self.prq_table, &self.prq_host), (&self.umq_table, &self.umq_host)]
+            {
+                let longest = all.clone().max_by_key(|&at| table[at] + host[at]).unwrap_or(at);
+                write!(f, "{:>16}{:>16}", table[longest], host[longest])?;
             }
             writeln!(f)?;
         }
@@ -200,6 +205,21 @@ mod tests {
         lengths.raise_last((5, 5), (0, 9));
         assert_eq!((lengths.prq_table.last(), lengths.prq_host.last()), (Some(&5), Some(&5)));
         assert_eq!(lengths.umq_host.last(), Some(&4992), "longer already");
+    }
+
+    #[test]
+    fn the_table_for_people_has_the_longest_of_each_part() {
+        let mut lengths = Lengths::sampled();
+        for operation in 0..100_usize {
+            let prq = if operation == 45 { (40, 7) } else { (operation % 3, 0) };
+            lengths.push(operation as u64, prq, (0, 100 - operation));
+        }
+        let text = lengths.to_string();
+        let row = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let rows: Vec<_> = text.lines().skip(1).map(row).collect();
+        assert_eq!(rows.len(), 15);
+        assert_eq!(rows[6], ["operation", "42", "0.042", "40", "7", "0", "58"]);
+        assert_eq!(rows[14], ["operation", "98", "0.098", "2", "0", "0", "2"]);
     }
 
     #[test]

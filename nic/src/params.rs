@@ -171,11 +171,16 @@ impl Params {
     }
 
     /// Names and values for reports and traces. Leaves out the paths of output and of the settings
-    /// file, and the secret, which do not affect an experiment.
+    /// file, and the secret, which do not affect an experiment. The moment of arrival is the one in
+    /// force, `nic` or `poll`.
     #[must_use]
     pub fn recorded(&self) -> BTreeMap<String, String> {
         let values = self.texts.iter().filter(|(name, _)| !UNRECORDED.contains(name));
-        values.map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+        let mut all: BTreeMap<_, _> =
+            values.map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let arrival = if self.has_arrival_of_nic() { "nic" } else { "poll" };
+        all.insert("arrival".to_owned(), arrival.to_owned());
+        all
     }
 }
 

@@ -39,6 +39,7 @@ FAR = {"late": ["late", "150", "100", "500"], "halo": ["halo", "100", "200", "25
 # Largest time in ns between a send and the recorded arrival of its message, and of the median of these
 # times. A receiver that computes for 500 ms handles most messages after that time.
 LATEST, MEDIAN = 100_000_000, 20_000_000
+POLLED = "Messages arrived when their receivers polled"
 # Error in ns of times on one host, and the longest time between the record of a send and its frame.
 SAME_CLOCK, SEND = 100, 20_000
 # Messages of the MPI itself that may be unexpected or not: those of barriers and of its start.
@@ -119,6 +120,20 @@ def with_polls_as_arrivals(arguments):
     reports = [json.loads(path.read_text()) for path in place.glob("*.json")]
     found = sum(report["tagged"]["unexpected"] for report in reports)
     check(done.returncode == 0 and found <= OWN, f"poll: {found} unexpected messages; {done.stderr}")
+    check(POLLED in done.stderr, f"poll: {done.stderr}")
+    arrival = {report["config"]["arrival"] for report in reports}
+    check(arrival == {"poll"}, f"poll: reports say {arrival}")
+    # Each command says it, and so does the paragraph to quote.
+    recording = fresh("record polls") / "recording"
+    done = tcam(arguments, ["record", f"--out={recording}", "--set=arrival=poll", "--", *program, *CASES["late"]])
+    check(done.returncode == 0 and POLLED in done.stderr, f"poll, record: {done.stderr}")
+    for words in (["replay"], ["compare"], ["sweep", f"--out={recording}-sweep", "--trace"], ["stats"], ["answer"]):
+        done = tcam(arguments, [*words, recording])
+        said = " ".join((done.stdout + done.stderr).split())
+        check(done.returncode == 0 and POLLED in said, f"poll, {words[0]}: {said[-900:]}")
+    check(said.endswith("Messages arrived when their receivers polled."), f"poll, to quote: {said[-300:]}")
+    done = tcam(arguments, ["replay", "--set=arrival=nic", recording])
+    check(done.returncode == 125 and "order of the recording" in done.stderr, f"poll, replay: {done.stderr}")
 
 
 def recorded(arguments):

@@ -114,8 +114,8 @@ pub(crate) struct Facts {
     pub(crate) order: Option<String>,
     /// A sentence on missing ranks or a failed program; `None` if neither is the case.
     pub(crate) lack: Option<String>,
-    /// True if, in a run, messages arrived only when their receiver polled.
-    pub(crate) polled: bool,
+    /// Number of runs in which messages arrived when their receivers polled.
+    pub(crate) polled: usize,
     /// Number of messages in all runs that waited for room at their receivers.
     pub(crate) waited: u64,
     /// A note that ranks have several endpoints, if they do.
@@ -228,7 +228,7 @@ impl Facts {
             sizes,
             order: need::range_note(&needs),
             lack: ranks.lack("trace"),
-            polled: !generated && runs.iter().any(|run| run.iter().any(is_polled)),
+            polled: runs.iter().filter(|run| run.iter().any(Trace::is_polled)).count(),
             waited: runs.iter().fold(0, |sum, run| total([sum, run.waited])),
             shares: plain().find_map(|run| run.sum.endpoints_note()),
             holds_back,
@@ -255,12 +255,6 @@ impl Needed {
             at_once: most(|of| of.all),
         }
     }
-}
-
-/// Returns true if messages arrived only when the recorded process polled: on request, or because
-/// an earlier version of tcam recorded it.
-fn is_polled(trace: &Trace) -> bool {
-    trace.header.config.get("arrival").is_none_or(|arrival| arrival == "poll")
 }
 
 fn of_model(device: &str) -> Settings {

@@ -7,7 +7,7 @@ use nic::plain::plain;
 use super::facts::{AtSize, DeviceResult, Facts, WAY_NS};
 use crate::error::Error;
 use crate::plot::{NeedOfNic, Picture};
-use crate::results::summary::waits_note;
+use crate::results::summary::{POLLED, waits_note};
 use crate::stats::Range;
 use crate::text::html::escaped;
 use crate::text::{Sheet, WIDTH, count, cut, entries, folded, html, share, whole};
@@ -145,18 +145,23 @@ fn percent(range: Range<f64>) -> String {
 const SHORT: f64 = 0.2;
 
 /// Returns a sentence on the moment at which messages arrive.
-fn arrival_note(facts: &Facts) -> &'static str {
-    match facts.polled {
-        true => {
-            "A message arrived when its receiver polled (FI_TCAM_ARRIVAL=poll, or an earlier \
-             version of tcam): at a NIC more messages are unexpected."
-        }
-        false if facts.hosts > 1 => {
+fn arrival_note(facts: &Facts) -> String {
+    let text = match facts.polled {
+        0 if facts.hosts > 1 => {
             "A message arrives when it comes, even while its receiver computes; a message of \
-             another host may arrive up to 10 us late."
+             another host may arrive up to 10 us late"
         }
-        false => "A message arrives when it is sent, even while its receiver computes.",
-    }
+        0 => "A message arrives when it is sent, even while its receiver computes",
+        polled if polled < facts.runs => {
+            return format!(
+                "In {polled} of {} runs messages arrived when their receivers polled: at a NIC, more \
+                 messages would be unexpected.",
+                facts.runs
+            );
+        }
+        _ => POLLED,
+    };
+    format!("{text}.")
 }
 
 /// Returns the limits of the answer, one per item.
@@ -175,11 +180,11 @@ fn limits(facts: &Facts) -> Vec<String> {
     }
     if facts.crowded {
         limits.push(
-            "Ranks share processors: with one for each, UMQ, time and costs will differ.".into(),
+            "Ranks share processors: with one for each, UMQ, time and costs may differ.".into(),
         );
     }
     if !facts.generated {
-        limits.push(arrival_note(facts).into());
+        limits.push(arrival_note(facts));
     }
     limits.extend(waits_note(facts.waited).map(|note| note + "."));
     limits.extend(facts.shares.iter().map(|note| format!("{note}.")));
@@ -253,13 +258,15 @@ pub(super) fn quote(facts: &Facts) -> String {
         _ if is_lower_bound(facts) => ("at least", "The recording is incomplete. ".to_owned()),
         _ => ("up to", String::new()),
     };
+    let polled =
+        if facts.polled > 0 { " Messages arrived when their receivers polled." } else { "" };
     let own = match nic.internal.most {
         0 => String::new(),
         own => format!(" (up to {} of them the MPI's own)", whole(own)),
     };
     format!(
         "{lack}{program} on {ranks} needed {up_to} {} for the receives of a rank and {} for its unexpected \
-         messages, and {} at one moment for a NIC of {}{own}, in {} (tcam {}). {holding}.",
+         messages, and {} at one moment for a NIC of {}{own}, in {} (tcam {}). {holding}.{polled}",
         entries(facts.rank.prq.most),
         whole(facts.rank.umq.most),
         counts_text(nic.at_once),

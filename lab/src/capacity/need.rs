@@ -28,6 +28,7 @@ use serde::Serialize;
 use super::order::{Bounds, COUNTS, Counts, PeakOfSum, UncertainOrder};
 use crate::error::Error;
 use crate::options::LARGEST;
+use crate::results::ranks;
 use crate::settings::Settings;
 use crate::stats::Range;
 use crate::text::{count, entries, whole};
@@ -41,6 +42,8 @@ const CLOCKS_OF_HOST: u64 = 100;
 /// Largest error for ranks of different hosts that are placed on one node. The hosts are assumed to have
 /// their time of day from one server, over a local network.
 const CLOCKS_OF_HOSTS: u64 = 1_000_000;
+/// Largest number of ranges of ranks that the name of a NIC has.
+const NAMED: usize = 3;
 /// Operations between two moments at which the changes before them are evaluated.
 const EVALUATED: u32 = 1024;
 
@@ -93,14 +96,14 @@ impl PeakNeed {
         self
     }
 
-    /// Returns text such as `rank 3`, `ranks 0-7` or `8 ranks`; `a process` if no rank is known.
+    /// Returns text such as `rank 3`, `ranks 0-7`, `ranks 1 and 3` or `8 ranks`; `a process` if no
+    /// rank is known.
     pub(crate) fn name(&self) -> String {
-        let consecutive = self.ranks.windows(2).all(|pair| pair[0] + 1 == pair[1]);
-        match (&self.ranks[..], consecutive) {
-            ([], _) => "a process".to_owned(),
-            ([rank], _) => format!("rank {rank}"),
-            ([first, .., last], true) => format!("ranks {first}-{last}"),
-            (ranks, false) => count(ranks.len() as u64, "rank"),
+        let ranges = ranks::ranges(&self.ranks.iter().copied().collect());
+        match ranges.len() {
+            0 => "a process".to_owned(),
+            1..=NAMED => ranks::named(&ranges),
+            _ => count(self.ranks.len() as u64, "rank"),
         }
     }
 

@@ -109,6 +109,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     let lines = lines(first, &arguments.with, &common)?;
     recordings().for_each(|found| files::note_mixed(found));
     recordings().for_each(files::note_waits);
+    recordings().for_each(files::note_polled);
     // Settings that do not fit one of the recordings fail before the first replay.
     let of_line = |line: &Configuration| {
         let params = recordings().map(|found| files::params(found, &line.settings));

@@ -100,8 +100,8 @@ impl Summary {
     pub(crate) fn scheduling_note(&self) -> Option<String> {
         let (ranks, cores) = self.oversubscribed.filter(|_| self.tagged.umq.high_water > 0)?;
         Some(format!(
-            "{} on {} take turns: how long the UMQ becomes depends on their scheduling; repeats show \
-             its spread, not its length with a processor for each",
+            "{} on {} take turns, so the UMQ may depend on their scheduling; repeats show its spread \
+             here, not its length with a processor for each",
             count(u64::from(ranks), "rank"),
             count(u64::from(cores), "processor")
         ))
@@ -383,6 +383,17 @@ pub(crate) fn spilled(queue: &QueueCounters) -> f64 {
 /// anything.
 const MOST: usize = 8;
 
+/// A note that messages arrived when their receivers polled.
+pub(crate) const POLLED: &str = "Messages arrived when their receivers polled (FI_TCAM_ARRIVAL=poll, \
+                                 or an earlier version of tcam): at a NIC, more messages would be \
+                                 unexpected";
+
+/// Returns true if the configuration of a report or a trace says that messages arrived when their
+/// receivers polled, or is of an earlier version of tcam. Returns false for a generated recording.
+pub(crate) fn is_polled(config: &BTreeMap<String, String>, libfabric: &str) -> bool {
+    libfabric != NO_LIBFABRIC && config.get("arrival").is_none_or(|arrival| arrival == "poll")
+}
+
 /// Collects remarks from reports, and the counts from which further remarks are made.
 #[derive(Debug, Default)]
 pub(super) struct Remarks {
@@ -391,6 +402,8 @@ pub(super) struct Remarks {
     any_source: u64,
     any_tag: u64,
     unclustered: u64,
+    /// True if messages arrived when their receivers polled.
+    polled: bool,
     /// Devices that had spills.
     devices: BTreeSet<String>,
     /// Number of queues by the engine that `auto` chose last.
@@ -404,6 +417,7 @@ impl Remarks {
                 self.said.push(remark.clone());
             }
         }
+        self.polled |= is_polled(&report.config, &report.libfabric);
         let tagged = &report.tagged;
         self.any_source = total([self.any_source, tagged.broken_promises.any_source]);
         self.any_tag = total([self.any_tag, tagged.broken_promises.any_tag]);
@@ -420,7 +434,11 @@ impl Remarks {
 
     /// Returns each remark as a sentence.
     pub(super) fn sentences(self) -> Vec<String> {
-        let Self { said: mut remarks, any_source, any_tag, unclustered, devices, chosen } = self;
+        let Self { said: mut remarks, any_source, any_tag, unclustered, polled, devices, chosen } =
+            self;
+        if polled {
+            remarks.push(POLLED.to_owned());
+        }
         if any_source > 0 || any_tag > 0 {
             remarks.push(format!(
                 "BROKEN PROMISES: {} from any source, {} of any tag, though FI_TCAM_ASSERT \
@@ -534,6 +552,10 @@ mod tests {
     use crate::results::reports::tests::sample;
     use crate::results::{Json, Kind};
 
+    fn config<const N: usize>(values: [(&str, &str); N]) -> BTreeMap<String, String> {
+        values.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+    }
+
     fn of(reports: &[Report]) -> Vec<String> {
         let mut remarks = Remarks::default();
         reports.iter().for_each(|report| remarks.add(report));
@@ -542,7 +564,12 @@ mod tests {
 
     #[test]
     fn each_remark_occurs_once() {
-        let mut report = Report { remarks: vec!["odd clusters".to_owned()], ..Report::default() };
+        let arrival = |arrival| config([("arrival", arrival)]);
+        let mut report = Report {
+            remarks: vec!["odd clusters".to_owned()],
+            config: arrival("nic"),
+            ..Report::default()
+        };
         report.tagged.broken_promises.any_source = 1;
         report.tagged.umq.unclustered = 2;
         report.tagged.prq.choices = ["hash", "list"]
@@ -559,7 +586,13 @@ mod tests {
                 "auto chose list in 2 queues; --report DIR says when and why",
             ]
         );
-        assert_eq!(of(&[Report::default()]), [""; 0]);
+        assert_eq!(of(&[Report { config: arrival("nic"), ..Report::default() }]), [""; 0]);
+        for config in [arrival("poll"), config([])] {
+            let report = Report { config, ..Report::default() };
+            assert_eq!(of(&[report.clone(), report]), [POLLED]);
+        }
+        let generated = Report { libfabric: NO_LIBFABRIC.to_owned(), ..Report::default() };
+        assert_eq!(of(&[generated]), [""; 0]);
     }
 
     #[test]
@@ -586,7 +619,7 @@ mod tests {
     #[test]
     fn the_mode_of_a_device_that_would_do_is_named() {
         let report = |device: &str, posts| Report {
-            config: BTreeMap::from([("device".to_owned(), device.to_owned())]),
+            config: config([("arrival", "nic"), ("device", device)]),
             ..sample(0, 4, posts)
         };
         let remarks = of(&[report("cassini-hardware", 9), report("cassini-hardware", 8)]);

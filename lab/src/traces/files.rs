@@ -319,6 +319,13 @@ pub(crate) fn note_mixed(traces: &[Trace]) {
     summary::mixed(&sources.collect::<Vec<_>>()).iter().for_each(|mixed| eprintln!("{mixed}"));
 }
 
+/// Prints a note if messages of the recorded run arrived when their receivers polled.
+pub(crate) fn note_polled(found: &Found) {
+    if found.iter().any(Trace::is_polled) {
+        eprintln!("{}.", summary::POLLED);
+    }
+}
+
 /// If senders of the recorded run waited for room at their receivers, prints that the UMQ is a lower
 /// bound.
 pub(crate) fn note_waits(found: &Found) {

@@ -17,7 +17,7 @@ use super::Take;
 use super::node::{NodeFilter, Nodes};
 use crate::error::Error;
 use crate::results::Endpoint;
-use crate::results::summary::NO_LIBFABRIC;
+use crate::results::summary::{self, NO_LIBFABRIC};
 use crate::settings::Settings;
 
 /// Makes tcam print only once that a file of clusters (groups of sources, see `tcam cluster`) is of
@@ -81,6 +81,11 @@ impl Trace {
 
     pub(crate) fn is_generated(&self) -> bool {
         self.header.libfabric == NO_LIBFABRIC
+    }
+
+    /// Returns true if messages arrived when their receiver polled.
+    pub(crate) fn is_polled(&self) -> bool {
+        summary::is_polled(&self.header.config, &self.header.libfabric)
     }
 
     /// Returns true if each operation has its own time. Earlier versions of tcam recorded coarse

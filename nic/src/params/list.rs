@@ -420,8 +420,8 @@ parameters! {
         help: "Moment at which a message arrives at the table. nic: when it comes, as at a NIC. \
                Each receive, probe and cancel finds all messages that have come before it, even if \
                the program has not polled since. Messages of other hosts may be found up to 10 us \
-               later, and messages behind one that a stopped sender has begun to write when that \
-               is written. poll: when the program polls, as with the software providers of libfabric. \
+               later. A sender that is stopped while it writes a message delays the messages \
+               behind it. poll: when the program polls, as with the software providers of libfabric. \
                auto: nic while counts are taken (report, summary or trace), and otherwise poll, \
                which is faster for streams of short messages.",
     }

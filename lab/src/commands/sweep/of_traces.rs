@@ -84,6 +84,7 @@ fn one(
         params.extend(files::params(found, settings)?);
         files::note_mixed(found);
         files::note_waits(found);
+        files::note_polled(found);
     }
     if play::holds_back(&params) {
         play::note_flow_control("overflow=flow-control");
