@@ -18,7 +18,12 @@ use crate::testing::loopback::{LoopbackEnd, LoopbackRx};
 use crate::{
     contract::{Payload, Sent, Settings, is_short},
     identity::Identity,
-    net::{Net, peer::NetPeer, rx::NetRx, secret::Secret},
+    net::{
+        Net,
+        peer::NetPeer,
+        rx::NetRx,
+        secret::{Claim, Secret},
+    },
     peer::Peer,
     polling::NetworkSchedule,
     rx::{Receivers, Rx},
@@ -107,12 +112,18 @@ impl Tx {
         self.on_net(number).is_none_or(|(net, number)| net.is_at_its_address(number, secret))
     }
 
-    /// Returns whether the sender with this number has proved that it is at its address. In a job
-    /// with a secret, knowing that secret is the proof. The result is true for senders of this
-    /// host, which need no proof, and false for an unknown number of the network.
+    /// Returns the claim of the sender with this number to be at its address. The result is `None`
+    /// for senders of this host and in a job with a secret, which need no claim, and for an unknown
+    /// number.
     #[must_use]
-    pub fn is_vouched_for(&self, number: u32) -> bool {
-        self.on_net(number).is_none_or(|(net, number)| net.is_vouched_for(number))
+    pub fn claim(&self, number: u32) -> Option<Claim> {
+        self.on_net(number).and_then(|(net, number)| net.claim(number))
+    }
+
+    /// Returns whether a claim was made by the endpoint whose name contains this secret.
+    #[must_use]
+    pub fn is_claim_of(&self, claim: &Claim, secret: &Secret) -> bool {
+        self.net.as_ref().is_some_and(|net| net.is_claim_of(claim, secret))
     }
 
     /// Disconnects the sender with this number, if it is on the network.

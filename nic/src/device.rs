@@ -440,6 +440,12 @@ impl<R: Clone, M> Context<R, M> {
         receive
     }
 
+    /// Returns the unexpected messages, claimed ones included, in any order.
+    pub fn kept(&self) -> impl Iterator<Item = &M> {
+        let unexpected = self.unexpected.iter().map(|(_, it)| it);
+        unexpected.chain(self.claimed.values()).map(|it| &it.message)
+    }
+
     /// Drops the unexpected messages that `which` accepts, claimed ones included. Returns their
     /// number.
     pub fn drop_unexpected(&mut self, which: impl Fn(&Envelope, &M) -> bool) -> usize {

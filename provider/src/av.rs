@@ -374,6 +374,7 @@ impl ops::av::AddressVector for AddressVector {
                 });
             }
         }
+        self.domain.endpoints.check_names();
         self.endpoints.set_processes(|| self.count());
         if let (true, Some(eq)) = (self.events, eq) {
             eq.push(Event::av_complete(call.av, call.context, inserted));

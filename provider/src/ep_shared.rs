@@ -414,6 +414,12 @@ impl Pollable for EpShared {
         }
     }
 
+    fn check_names(&self) {
+        if let Some(engine) = &mut *self.engine.lock() {
+            engine.check_names();
+        }
+    }
+
     fn progress_as_device(&self) -> Progress {
         self.progress_unlocked(self.engine.lock())
     }

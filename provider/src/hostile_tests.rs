@@ -194,6 +194,147 @@ fn an_impostor_is_not_received_from() {
     }
 }
 
+/// Waits until this number of messages is kept.
+fn keep(count: u64, engine: &mut Engine, peers: &[&Net]) {
+    let start = Instant::now();
+    while engine.rx.device.lock().tagged.live().umq.table_occupancy < count {
+        assert!(start.elapsed() < PATIENCE, "the messages do not come");
+        engine.progress();
+        peers.iter().for_each(|net| net.progress());
+    }
+}
+
+/// Makes progress until the link to a peer is dropped.
+fn until_forgotten(peer: u32, engine: &mut Engine) {
+    let start = Instant::now();
+    while engine.peers.is_linked(peer) {
+        assert!(start.elapsed() < PATIENCE, "the end of the sender is not noticed");
+        engine.checks.hurry();
+        engine.look_around();
+    }
+}
+
+/// Posts a receive that names the address at an index of the address vector.
+fn post_to(engine: &mut Engine, source: u64, bits: u64) {
+    let (buffer, context, flags) = (Buffer::default(), OpContext(8), OpFlags::Default);
+    engine.recv(&Recv { buffer, source, tag: Some((bits, 0)), context, flags }).unwrap();
+}
+
+fn posted(engine: &mut Engine) -> u64 {
+    engine.rx.device.lock().tagged.live().prq.table_occupancy
+}
+
+/// Counts and drops the kept messages with these match bits.
+fn take_kept(engine: &mut Engine, bits: u64) -> usize {
+    engine.rx.device.lock().context(true).drop_unexpected(|it, _| it.bits == bits)
+}
+
+/// A process sends as another endpoint, or as a context of one, and perhaps ends. When the receiver
+/// gets the name of that endpoint, the messages are dropped. Those of the endpoint itself and of
+/// endpoints without a name stay.
+#[test]
+fn messages_from_before_the_name_are_checked_when_it_comes() {
+    let home = SocketAddrV4::new([240, 0, 0, 1].into(), 5000);
+    for (context, ends) in [(0, false), (0, true), (1, false), (1, true)] {
+        let (at, own, net) = net_endpoint(None, 1, None);
+        let (.., honest) = net_endpoint(None, 2, Some((home, 0)));
+        let says = SocketAddrV4::new(*home.ip(), home.port() + u16::from(context));
+        let (.., impostor) = net_endpoint(None, 3, Some((says, context)));
+        let elsewhere = SocketAddrV4::new([240, 0, 0, 2].into(), 5000);
+        let (.., other) = net_endpoint(None, 4, Some((elsewhere, 0)));
+        let mut engine = engine_of(&own, at.port(), Some(net.clone()));
+        let av = engine.peers.av.clone().unwrap();
+        if context > 0 {
+            // The name of the impostor itself, which is not that of the endpoint that it claims to
+            // be a context of.
+            assert!(av.insert_one(&address::to_name(says, 3)).is_some());
+        }
+        for (sender, bits) in [(&impostor, 5), (&other, 6)] {
+            connect_to(sender, at, &[&net]).unwrap();
+            push(sender, at, bits);
+        }
+        keep(2, &mut engine, &[&impostor, &other]);
+        let peer = engine.domain.peers.number(says);
+        if ends {
+            drop(impostor);
+            until_forgotten(peer, &mut engine);
+        }
+        let named = av.insert_one(&address::to_name(home, 2)).unwrap();
+        engine.check_names();
+        assert!(!engine.peers.is_linked(peer));
+        assert_eq!(take_kept(&mut engine, 5), 0, "context {context}, ends: {ends}");
+        connect_to(&honest, at, &[&net]).unwrap();
+        push(&honest, at, 7);
+        keep(2, &mut engine, &[&honest]);
+        post_to(&mut engine, named, 7);
+        assert_eq!(posted(&mut engine), 0, "the message of the endpoint itself");
+        assert_eq!(take_kept(&mut engine, 6), 1);
+    }
+}
+
+/// A receive that names an address waits for the endpoint there, although an impostor claimed the
+/// address before.
+#[test]
+fn a_receive_outlives_an_impostor() {
+    let (at, own, net) = net_endpoint(None, 1, None);
+    let (home, segment, honest) = net_endpoint(None, 2, None);
+    drop(segment);
+    let (.., impostor) = net_endpoint(None, 3, Some((home, 0)));
+    let mut engine = engine_of(&own, at.port(), Some(net.clone()));
+    connect_to(&impostor, at, &[&net]).unwrap();
+    push(&impostor, at, 5);
+    keep(1, &mut engine, &[&impostor]);
+    let av = engine.peers.av.clone().unwrap();
+    assert_eq!(av.insert_one(&address::to_bytes(home)), Some(0));
+    post_to(&mut engine, 0, 6);
+    assert!(av.insert_one(&address::to_name(home, 2)).is_some());
+    engine.check_names();
+    assert_eq!((posted(&mut engine), take_kept(&mut engine, 5)), (1, 0));
+    connect_to(&honest, at, &[&net]).unwrap();
+    push(&honest, at, 6);
+    let start = Instant::now();
+    while posted(&mut engine) > 0 {
+        assert!(start.elapsed() < PATIENCE, "the message of the endpoint does not come");
+        engine.progress();
+        honest.progress();
+    }
+}
+
+/// The message of an endpoint that is gone before the receiver gets its name is received.
+#[test]
+fn a_message_outlives_its_sender_until_the_name_comes() {
+    let (at, own, net) = net_endpoint(None, 1, None);
+    let (home, segment, honest) = net_endpoint(None, 2, None);
+    drop(segment);
+    let mut engine = engine_of(&own, at.port(), Some(net.clone()));
+    connect_to(&honest, at, &[&net]).unwrap();
+    push(&honest, at, 5);
+    keep(1, &mut engine, &[&honest]);
+    drop(honest);
+    until_forgotten(engine.domain.peers.number(home), &mut engine);
+    let av = engine.peers.av.clone().unwrap();
+    assert_eq!(av.insert_one(&address::to_name(home, 2)), Some(0));
+    engine.check_names();
+    post_to(&mut engine, 0, 5);
+    assert_eq!(posted(&mut engine), 0);
+}
+
+/// A claim is forgotten when its sender is gone and its messages were received.
+#[test]
+fn claims_of_senders_that_are_gone_are_forgotten() {
+    let (at, own, net) = net_endpoint(None, 1, None);
+    let mut engine = engine_of(&own, at.port(), Some(net.clone()));
+    for _ in 0..150 {
+        let (home, segment, sender) = net_endpoint(None, 2, None);
+        drop(segment);
+        connect_to(&sender, at, &[&net]).unwrap();
+        assert_eq!(arrive(&sender, at, &net, &mut engine, 5), 1);
+        drop(sender);
+        until_forgotten(engine.domain.peers.number(home), &mut engine);
+    }
+    assert!(engine.peers.claim_count() < 100, "all are kept");
+}
+
 /// A peer cannot claim the address of the receiver, whose secret all peers know.
 #[test]
 fn an_impostor_of_the_receiver_is_refused() {

@@ -10,6 +10,7 @@
 //                    message that the peer never receives
 //     hold           one message each way, then nothing, without any progress
 //     sink           receives from any source until a message with the tag STOP
+//     named          like sink, from PEER, whose name it inserts after a message of another process has come
 //     flood          long messages without end
 //     pour           short messages until an error; prints the time from the last accepted send to the error
 //     both           long messages both ways at once, several in flight, half of them in several segments
@@ -138,16 +139,16 @@ static void fill_numbered(unsigned long number, size_t len) {
     for (size_t at = 2; at < len; at++) out[at] = byte_of(number, at);
 }
 
-// Receives from any source. Keeps more receives posted than there are peers that may stop in the middle
+// Receives from a source. Keeps more receives posted than there are peers that may stop in the middle
 // of a message.
-static void take_all(void) {
+static void take_all(fi_addr_t source) {
     enum { RECEIVES = 16 };
     static unsigned char all[RECEIVES][LONGEST];
     void *next = NULL;
     for (int at = 0; at < RECEIVES; at++)
-        OK(fi_trecv(me.ep, all[at], LONGEST, NULL, FI_ADDR_UNSPEC, 0, ~0ull, all[at]));
+        OK(fi_trecv(me.ep, all[at], LONGEST, NULL, source, 0, ~0ull, all[at]));
     for (int stops = 0; !stops;) {
-        if (next) OK(fi_trecv(me.ep, next, LONGEST, NULL, FI_ADDR_UNSPEC, 0, ~0ull, next));
+        if (next) OK(fi_trecv(me.ep, next, LONGEST, NULL, source, 0, ~0ull, next));
         struct fi_cq_tagged_entry entry;
         struct fi_cq_err_entry failure = {0};
         ssize_t count;
@@ -165,6 +166,24 @@ static void take_all(void) {
         for (size_t at = 2; at < entry.len; at++)
             CHECK(bytes[at] == byte_of(number_of(bytes), at), "byte %zu of %zu", at, entry.len);
     }
+}
+
+// Waits until a message has come, and leaves it in the queue. Then polls for longer than the provider takes to
+// notice the end of a connection.
+static void await_message(void) {
+    struct fi_msg_tagged probe = {.addr = FI_ADDR_UNSPEC, .ignore = ~0ull};
+    struct fi_cq_tagged_entry entry;
+    struct fi_cq_err_entry failure = {0};
+    ssize_t count;
+    double most = seconds() + within(20);
+    do {
+        CHECK(seconds() < most, "no message");
+        OK(fi_trecvmsg(me.ep, &probe, FI_PEEK));
+        while ((count = fi_cq_read(me.cq, &entry, 1)) == -FI_EAGAIN) {}
+        if (count != 1) CHECK(fi_cq_readerr(me.cq, &failure, 0) == 1, "%zd, no error entry", count);
+        CHECK(count == 1 || failure.err == FI_ENOMSG, "%s", fi_strerror(failure.err));
+    } while (count != 1);
+    for (double end = seconds() + 0.5; seconds() < end;) fi_cq_read(me.cq, NULL, 0);
 }
 
 // Sends messages, and does not poll while there is no room for them. The send call itself must make
@@ -276,12 +295,18 @@ int main(int count, char **words) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     open_domain(FI_MSG | FI_TAGGED | FI_DIRECTED_RECV, FI_THREAD_SAFE, 0);
     open_side(&me, 0, 2);
-    if (!strcmp(what, "sink"))
+    if (!strcmp(what, "sink") || !strcmp(what, "named"))
         show_name(words[1]);
     else
         meet_peer(words[1], words[3]);
     if (!strcmp(what, "sink")) {
-        take_all();
+        take_all(FI_ADDR_UNSPEC);
+    } else if (!strcmp(what, "named")) {
+        await_message();
+        printf("%s: met\n", own);
+        meet_peer(words[1], words[3]);
+        printf("%s: named\n", own);
+        take_all(me.peer);
     } else if (!strcmp(what, "pour")) {
         pour();
     } else if (!strcmp(what, "both")) {

@@ -307,6 +307,32 @@ def a_name_is_needed_to_connect(hosts, place):
     return "EACCES without it"
 
 
+def an_impostor_is_found_when_the_name_comes(hosts, place):
+    """A process that has only the name of the sink sends as the endpoint `real`, and stays or ends. Then the
+    sink inserts the name of that endpoint, and receives only from it."""
+    for how in ("stay", "end"):
+        sink_file, real_file, named_file, door_file = (
+            place / f"{end}-{how}" for end in ("sink", "real", "named", "door")
+        )
+        sink = far(hosts, place, 1, sink_file.name, named_file.name, "named")
+        real = far(hosts, place, 2, real_file.name, door_file.name, "last")
+        while not (sink_file.exists() and real_file.exists()):
+            time.sleep(0.01)
+        words = [sink_file.read_bytes().hex(), real_file.read_bytes().hex(), how]
+        command = [sys.executable, mpi.ROOT / "tests" / "lib" / "impostor.py", *words]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        with subprocess.Popen(hosts.on(2, command), **pipes) as impostor:
+            assert impostor.stdout.readline() == "sent\n"
+            met(sink)
+            shutil.copy(real_file, named_file)
+            assert sink.stdout.readline().endswith(": named\n")
+        shutil.copy(sink_file, door_file)
+        expect(real, "messages", 0, 30)
+        # The messages of the real endpoint, and no other.
+        expect(sink, "90 messages", 0, 30)
+    return "no message of it is received"
+
+
 def both_seal_or_none(hosts, place):
     log = refused(hosts, place, {"FI_TCAM_NET_SEAL": "on"}, "FI_TCAM_NET_SEAL")
     assert "FI_TCAM_NET_SEAL" in log, log
@@ -444,6 +470,7 @@ FAULTS = [
     who_waits_sleeps,
     another_job_is_refused,
     a_name_is_needed_to_connect,
+    an_impostor_is_found_when_the_name_comes,
     both_seal_or_none,
     garbage_on_the_port,
     strangers_keep_nobody_out,

@@ -44,7 +44,7 @@ use parking_lot::Mutex;
 
 use self::{
     peer_table::{LocalEndpoint, PeerTable},
-    secret::Secret,
+    secret::{Claim, Secret},
 };
 use crate::{contract::Liveness, identity::Identity};
 
@@ -132,8 +132,7 @@ impl Net {
 
     /// Returns whether the peer with a number is at the address that it claims, which means that it
     /// knows the secret in the name of the endpoint at that address. A peer that does not know this
-    /// secret is disconnected. If nothing can be checked, the result is true; see
-    /// [`Self::is_vouched_for`].
+    /// secret is disconnected. If nothing can be checked, the result is true.
     pub(crate) fn is_at_its_address(
         &self,
         number: u16,
@@ -142,9 +141,15 @@ impl Net {
         self.peers.lock().check_claim(number, secret)
     }
 
-    /// Returns whether the peer with a number has proved that it is at the address that it claims.
-    pub(crate) fn is_vouched_for(&self, number: u16) -> bool {
-        self.peers.lock().is_vouched_for(number)
+    /// Returns the claim of the peer with a number to be at its address; `None` in a job with a
+    /// secret, or if no peer has the number.
+    pub(crate) fn claim(&self, number: u16) -> Option<Claim> {
+        self.peers.lock().get(number.into())?.claim
+    }
+
+    /// Returns whether the endpoint with this secret made a claim.
+    pub(crate) fn is_claim_of(&self, claim: &Claim, secret: &Secret) -> bool {
+        self.peers.lock().is_claim_of(claim, secret)
     }
 
     /// Disconnects the peer with a number, because it is not at the address that it claims.

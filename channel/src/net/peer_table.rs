@@ -652,25 +652,29 @@ impl PeerTable {
         number: u16,
         secret: impl FnOnce() -> Option<Secret>,
     ) -> bool {
-        let own = self.own.secret;
-        let Some(peer) = self.get_mut(number) else { return false };
+        let Some(peer) = self.get(number.into()) else { return false };
         let Some(claim) = peer.claim else { return true };
         let Some(secret) = secret() else { return true };
         if peer.verified_with == Some(secret) {
             return true;
         }
-        // A claim with the secret of this endpoint proves nothing: all peers know it.
-        if claim.is_of(&secret) && secret != own {
+        let (address, is_it) = (peer.address, self.is_claim_of(&claim, &secret));
+        if let Some(peer) = self.get_mut(number).filter(|_| is_it) {
             peer.verified_with = Some(secret);
             return true;
         }
-        let address = peer.address;
         tracing::error!(
             "disconnected a process that claims the address {address}: it does not know the \
              secret of the endpoint there"
         );
         self.disown(number);
         false
+    }
+
+    /// Returns whether the endpoint with this secret made a claim. A claim with the secret of this
+    /// endpoint proves nothing, because all peers know that secret.
+    pub(super) fn is_claim_of(&self, claim: &Claim, secret: &Secret) -> bool {
+        claim.is_of(secret) && *secret != self.own.secret
     }
 
     /// Returns whether a peer has proved that it is at its address, which means that it knows the

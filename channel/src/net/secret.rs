@@ -141,7 +141,7 @@ impl Session {
 
 /// The claim of the sender of a Hello that it is the endpoint at the address in this Hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Claim {
+pub struct Claim {
     message: [u8; PROOF],
     proof: [u8; PROOF],
 }

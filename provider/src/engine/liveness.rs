@@ -42,7 +42,7 @@ impl Engine {
     fn open_link(&mut self, peer: u32) -> Result<()> {
         self.peers.check_route(peer)?;
         if self.peers.is_linked(peer) && !self.peers.check_claim(peer) {
-            self.rx.drop_messages(&self.peers, peer);
+            self.expel(peer);
         }
         // Messages of an earlier endpoint are handled before the new one is opened.
         let departed = match self.peers.who_is_at(peer) {
@@ -251,11 +251,34 @@ impl Engine {
         let Some((peer, gone, liveness)) = self.peers.look_at(at, look) else { return };
         // The secret in the peer's name may have been learned after its first message came.
         if !self.peers.check_claim(peer) {
-            self.rx.drop_messages(&self.peers, peer);
-        } else if liveness == Liveness::Alive {
-            return;
+            self.expel(peer);
+        } else if liveness != Liveness::Alive {
+            self.handle_departure(peer, gone);
         }
-        self.handle_departure(peer, gone);
+    }
+
+    /// Checks the senders whose names were just inserted into an address vector. From now on,
+    /// receives may name their addresses. Expels the impostors among them, so that no such receive
+    /// gets a message of an impostor.
+    pub(crate) fn check_names(&mut self) {
+        for (peer, epoch) in self.peers.take_impostors() {
+            if epoch == self.peers.epoch(peer) {
+                self.expel(peer);
+            } else {
+                self.rx.drop_messages(peer, epoch);
+            }
+        }
+    }
+
+    /// Drops the messages of a peer that is not at the address that it claims, and forgets the
+    /// peer. Receives that name the address stay, because the endpoint there may still send to
+    /// them.
+    fn expel(&mut self, peer: u32) {
+        self.rx.drop_messages(peer, self.peers.epoch(peer));
+        self.drop_peer(peer);
+        if self.domain.peers.secret(peer) != 0 {
+            self.await_peer(peer);
+        }
     }
 
     /// Handles the slots of an endpoint that is gone, and forgets the endpoint. Returns false, and
@@ -284,6 +307,19 @@ impl Engine {
             // It was never opened, or no check has noticed yet that it is gone.
             _ => tracing::info!("{address} is no longer connected"),
         }
+        self.drop_peer(peer);
+        if end == Some(Liveness::Closed) {
+            self.domain.peers.saw_close(peer);
+        } else if end.is_some() && (self.peers.needs_net(peer) || !self.peers.is_there(peer)) {
+            // If another endpoint of this host is at the address now, the receives stay: that
+            // endpoint may send to them.
+            self.end_directed(peer);
+        }
+    }
+
+    /// Ends all operations that wait for the endpoint at a peer's address, except receives that
+    /// name it, and drops the link to it.
+    fn drop_peer(&mut self, peer: u32) {
         // The peer is disconnected before its operations end, so that no thread on the tx fast path
         // starts another operation meanwhile.
         self.peers.disconnect(peer);
@@ -292,12 +328,8 @@ impl Engine {
         if self.peers.drop_link(peer) {
             self.rx.device.unwatch(peer);
         }
-        if end == Some(Liveness::Closed) {
-            self.domain.peers.saw_close(peer);
-        } else if end.is_some() && (self.peers.needs_net(peer) || !self.peers.is_there(peer)) {
-            // If another endpoint of this host is at the address now, the receives stay: that
-            // endpoint may send to them.
-            self.end_directed(peer);
+        if self.peers.has_many_claims() {
+            self.peers.forget_claims(&self.rx.kept_senders());
         }
     }
 

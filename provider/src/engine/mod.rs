@@ -30,11 +30,12 @@
 //! inbound  publisher         receiving ends of the transports; when the counters are shown
 //!
 //! ops  outgoing  deferred    operations in progress, options of a message, pending answers
-//! check                      checksums
+//! check  claims              checksums; claims of senders whose names were not inserted
 //! ```
 
 mod atomic;
 mod check;
+mod claims;
 pub(crate) mod completions;
 mod copies;
 mod deferred;

@@ -28,6 +28,7 @@
 //! ring until its sender can be opened. Nothing is lost.
 
 use std::{
+    collections::HashSet,
     net::SocketAddrV4,
     sync::{
         Arc,
@@ -39,7 +40,7 @@ use channel::{
     address::unpack,
     contract::{Liveness, Payload, Sent, is_short},
     identity::Identity,
-    net::secret::Secret,
+    net::secret::{Claim, Secret},
     peer::Peer,
     shm::segment::Segment,
     tx::Tx,
@@ -50,7 +51,10 @@ use host::owner::Look;
 use matching::Source;
 use nic::report::{ChannelCounters, Report};
 
-use super::deferred::DeferredAnswers;
+use super::{
+    claims::{Claims, Unnamed},
+    deferred::DeferredAnswers,
+};
 use crate::{address, av::AddressVector, diagnosis, peer_numbers::PeerNumbers, regions::Target};
 
 /// Added to the peer number of a sender that is a context of a scalable endpoint, but not context
@@ -77,6 +81,8 @@ pub(super) struct NewSender {
     pub(super) peer: u32,
     /// The peer that receives name if they are to match messages of this sender.
     source: u32,
+    /// The claim of a sender whose name was not inserted, so that it cannot be checked yet.
+    claim: Option<Claim>,
 }
 
 /// Messages and bytes by channel.
@@ -153,9 +159,8 @@ pub(crate) struct Peers {
     unopened: Vec<(u32, Identity)>,
     /// Number of pages of the list of senders that were checked, over all rounds.
     pages_checked: usize,
-    /// Whether any sender over the network could not yet be checked when it was first seen, because
-    /// its name was not inserted. Never reset.
-    has_unnamed: bool,
+    /// Claims of senders over the network that could not yet be checked when they were first seen.
+    claims: Claims,
     /// Answers that wait for room at their peers.
     deferred: DeferredAnswers,
     /// Whether the last transmit returned `EAGAIN`, and no room was found since. No message
@@ -187,7 +192,7 @@ impl Peers {
             numbers: Vec::new(),
             unopened: Vec::new(),
             pages_checked: 0,
-            has_unnamed: false,
+            claims: Claims::default(),
             deferred: DeferredAnswers::default(),
             wants_room: false,
             channels: Channels::default(),
@@ -309,7 +314,7 @@ impl Peers {
     /// it is not known to claim a wrong address. A peer that claims one is disconnected.
     #[inline]
     pub(super) fn is_ready(&self, peer: u32) -> bool {
-        self.is_open(peer) && (!self.has_unnamed || self.check_claim(peer))
+        self.is_open(peer) && (self.claims.is_empty() || self.check_claim(peer))
     }
 
     /// Returns the epoch of a peer: how many earlier endpoints at its address are gone.
@@ -670,7 +675,11 @@ impl Peers {
             self.addresses.number(address)
         };
         let peer = at(address.map_or(who.port(), |address| address.port()));
-        let sender = NewSender { number, who, peer, source: at(who.endpoint_port()) };
+        let source = at(who.endpoint_port());
+        // Another thread may insert the name at any moment. So this precedes the check.
+        let is_named = self.addresses.secret(source) != 0;
+        let claim = self.transports.claim(number).filter(|_| !is_named);
+        let sender = NewSender { number, who, peer, source, claim };
         if address.is_some() && !self.may_be_there(&sender) {
             self.transports.disown(number);
             return Err(Unknown::Unlisted);
@@ -723,7 +732,11 @@ impl Peers {
 
     /// Enters the number of a sender. Returns the source of its slots.
     pub(super) fn enter(&mut self, sender: &NewSender) -> u32 {
-        let NewSender { number, who, peer, source } = *sender;
+        let NewSender { number, who, peer, source, claim } = *sender;
+        if let Some(claim) = claim {
+            let epoch = self.epoch(peer);
+            self.claims.add(Unnamed { number, peer, source, epoch, claim });
+        }
         let (index, context) = (number as usize, who.context() != 0);
         if self.sources.len() <= index {
             self.sources.resize(index + 1, UNKNOWN);
@@ -765,18 +778,52 @@ impl Peers {
         knows(peer) && (source == peer || knows(source))
     }
 
-    /// Returns whether a sender over the network may be at the address that it claims. Notes a
-    /// sender that cannot be checked in `has_unnamed`.
-    fn may_be_there(&mut self, sender: &NewSender) -> bool {
-        let NewSender { number, who, peer, source } = *sender;
+    /// Returns whether a sender over the network may be at the address that it claims.
+    fn may_be_there(&self, sender: &NewSender) -> bool {
+        let NewSender { number, who, peer, source, claim } = *sender;
         // An endpoint of this host sends over shared memory.
         if !self.needs_net(peer) || !self.check_secrets(number, peer, source) {
             return false;
         }
-        let is_certain = self.transports.is_vouched_for(number);
-        self.has_unnamed |= !is_certain;
         // An endpoint that is connected keeps the address until its connection ends.
-        is_certain || !self.is_open(peer) || self.who_is_at(peer) == Some(who)
+        claim.is_none() || !self.is_open(peer) || self.who_is_at(peer) == Some(who)
+    }
+
+    /// Checks the senders whose names were inserted after they had sent. Disconnects the impostors
+    /// among them, and returns the peer number and the epoch of each impostor.
+    pub(super) fn take_impostors(&mut self) -> Vec<(u32, u32)> {
+        let named = self.claims.take_named(|source| self.addresses.secret(source) != 0);
+        let impostors = named.into_iter().filter(|it| !self.is_genuine(it));
+        impostors.map(|it| (it.peer, it.epoch)).collect()
+    }
+
+    /// Returns whether a sender, which may be gone, has made its claim with the secret in the name
+    /// that it claims. Disconnects it otherwise.
+    fn is_genuine(&self, of: &Unnamed) -> bool {
+        if of.epoch == self.epoch(of.peer) {
+            self.check_secrets(of.number, of.peer, of.source);
+        }
+        let secret = self.secret_of(of.source);
+        secret.is_none_or(|secret| self.transports.is_claim_of(&of.claim, &secret))
+    }
+
+    /// Returns whether there are so many claims that [`Self::forget_claims`] is due.
+    pub(super) fn has_many_claims(&self) -> bool {
+        self.claims.are_many()
+    }
+
+    /// Returns the number of claims that cannot be checked yet.
+    #[cfg(test)]
+    pub(crate) fn claim_count(&self) -> usize {
+        self.claims.count()
+    }
+
+    /// Forgets the claims of senders that are gone and of which no message is kept. `kept` contains
+    /// the peer number and the epoch of each sender of kept messages.
+    pub(super) fn forget_claims(&mut self, kept: &HashSet<(u32, u32)>) {
+        let mut claims = std::mem::take(&mut self.claims);
+        claims.retain(|it| it.epoch == self.epoch(it.peer) || kept.contains(&(it.peer, it.epoch)));
+        self.claims = claims;
     }
 
     /// Removes and returns the senders that were gone before they could be opened.

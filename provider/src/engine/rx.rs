@@ -18,7 +18,7 @@
 //!   <------------------ Done        over the network only if the sender requested it
 //! ```
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use channel::{
     bytes::{Remote, SharedBytes},
@@ -392,14 +392,23 @@ impl Rx {
         }
     }
 
-    /// Drops the unexpected messages of a peer that is not at the address that it claims.
-    pub(super) fn drop_messages(&mut self, peers: &Peers, peer: u32) {
-        let (holder, epoch) = (self.device.holder(), peers.epoch(peer));
+    /// Drops the unexpected messages that a peer sent in an epoch, because it was not at the address
+    /// that it claimed.
+    pub(super) fn drop_messages(&mut self, peer: u32, epoch: u32) {
+        let holder = self.device.holder();
         for tagged in [true, false] {
             self.device.lock().context(tagged).drop_unexpected(|_, kept| {
                 (kept.holder, kept.peer, kept.epoch) == (holder, peer, epoch)
             });
         }
+    }
+
+    /// Returns the peer number and the epoch of each sender of unexpected messages.
+    pub(super) fn kept_senders(&mut self) -> HashSet<(u32, u32)> {
+        let holder = self.device.holder();
+        let mut device = self.device.lock();
+        let kept = device.contexts().into_iter().flat_map(|context| context.kept());
+        kept.filter(|kept| kept.holder == holder).map(|kept| (kept.peer, kept.epoch)).collect()
     }
 }
 

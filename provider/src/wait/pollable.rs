@@ -61,6 +61,9 @@ pub(crate) trait Pollable: Debug + Send + Sync {
     /// lock.
     fn set_processes(&self, count: &dyn Fn() -> u32);
 
+    /// Checks the senders whose names were just inserted into an address vector.
+    fn check_names(&self);
+
     /// Makes progress in the device thread.
     fn progress_as_device(&self) -> Progress;
 

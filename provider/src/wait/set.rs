@@ -239,6 +239,11 @@ impl WaitSet {
         }
     }
 
+    /// Checks, at every endpoint, the senders whose names were just inserted into an address vector.
+    pub(crate) fn check_names(&self) {
+        self.endpoints.lock().iter().for_each(|endpoint| endpoint.check_names());
+    }
+
     /// Makes the copies that are due on every endpoint. Waits until no other thread copies for a
     /// peer's read or write of local memory.
     pub(crate) fn finish_copies(&self) {
