@@ -18,8 +18,9 @@ const TRIES: u32 = 10;
 /// Time between attempts.
 const WAIT: Duration = Duration::from_millis(2);
 
-/// Maximum number of connections that the kernel keeps until they are accepted.
-const BACKLOG: i32 = 1024;
+/// Maximum number of connections that the kernel keeps until they are accepted, if
+/// `net.core.somaxconn` is not less.
+const BACKLOG: i32 = 4096;
 
 /// Length in bytes of `struct sockaddr_in`.
 pub(crate) const LEN: usize = 16;

@@ -11,6 +11,8 @@
 //     hold           one message each way, then nothing, without any progress
 //     sink           receives from any source until a message with the tag STOP
 //     named          like sink, from PEER, whose name it inserts after a message of another process has come
+//     seldom SECONDS like sink, but polls for 5 ms and computes for SECONDS, in turns
+//     one            one short message with the tag STOP
 //     flood          long messages without end
 //     pour           short messages until an error; prints the time from the last accepted send to the error
 //     both           long messages both ways at once, several in flight, half of them in several segments
@@ -33,6 +35,7 @@ static struct side me;
 static unsigned char out[LONGEST], in[LONGEST];
 static unsigned long messages;
 static int dozes;
+static double computes;
 
 static void wait_for(const char *path, char name[16]) {
     double end = seconds() + within(20);
@@ -128,6 +131,16 @@ static uint64_t round_trip(unsigned long number, uint64_t tag, int leads) {
     return came;
 }
 
+// Computes for `computes` seconds if the program has polled for 5 ms since.
+static void compute(void) {
+    static double since;
+    double now = seconds();
+    if (!since) since = now;
+    if (computes == 0 || now - since < 0.005) return;
+    usleep((useconds_t)(computes * 1e6));
+    since = seconds();
+}
+
 static unsigned long number_of(const unsigned char *bytes) {
     return bytes[0] | (unsigned long)bytes[1] << 8;
 }
@@ -152,7 +165,7 @@ static void take_all(fi_addr_t source) {
         struct fi_cq_tagged_entry entry;
         struct fi_cq_err_entry failure = {0};
         ssize_t count;
-        while ((count = fi_cq_read(me.cq, &entry, 1)) == -FI_EAGAIN) {}
+        while ((count = fi_cq_read(me.cq, &entry, 1)) == -FI_EAGAIN) compute();
         if (count == -FI_EAVAIL) {
             // The sender died in the middle of a message.
             CHECK(fi_cq_readerr(me.cq, &failure, 0) == 1, "no error entry");
@@ -295,12 +308,18 @@ int main(int count, char **words) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     open_domain(FI_MSG | FI_TAGGED | FI_DIRECTED_RECV, FI_THREAD_SAFE, 0);
     open_side(&me, 0, 2);
-    if (!strcmp(what, "sink") || !strcmp(what, "named"))
+    if (!strcmp(what, "seldom")) computes = atof(count > 5 ? words[5] : "1");
+    if (!strcmp(what, "sink") || !strcmp(what, "seldom") || !strcmp(what, "named"))
         show_name(words[1]);
     else
         meet_peer(words[1], words[3]);
-    if (!strcmp(what, "sink")) {
+    if (!strcmp(what, "sink") || !strcmp(what, "seldom")) {
         take_all(FI_ADDR_UNSPEC);
+    } else if (!strcmp(what, "one")) {
+        fill_numbered(0, 1000);
+        try_send(1000, STOP);
+        completion();
+        messages++;
     } else if (!strcmp(what, "named")) {
         await_message();
         printf("%s: met\n", own);

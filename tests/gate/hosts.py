@@ -375,14 +375,14 @@ def garbage_on_the_port(hosts, place):
     return "nothing but lines in the log"
 
 
-# 400 connections at a time: half send nothing, half send only Start. Closed connections are replaced.
+# 1,500 connections at a time: half send nothing, half send only Start. Closed connections are replaced.
 STRANGERS = """
 import socket, sys, time
 address = (sys.argv[1], int(sys.argv[2]))
-start = bytes.fromhex("1900" "01" "0400656e6d616374") + bytes(16)
+start = bytes.fromhex("1900" "01" "0500656e6d616374") + bytes(16)
 held, end, told = [], time.time() + 600, False
 while time.time() < end:
-    while len(held) < 400:
+    while len(held) < 1500:
         try:
             knock = socket.create_connection(address, timeout=2)
             knock.setblocking(False)
@@ -425,6 +425,53 @@ def strangers_keep_nobody_out(hosts, place):
     finally:
         strangers.kill()
         strangers.wait()
+    return f"a newcomer takes {seconds:.1f} s"
+
+
+# Many connections a second from an address, none of which sends anything.
+FLOOD = """
+import collections, contextlib, socket, struct, sys, time
+source, address = (sys.argv[1], 0), (sys.argv[2], int(sys.argv[3]))
+held, begun = collections.deque(), time.monotonic()
+rate = int(sys.argv[4])
+for number in range(rate * 600):
+    knock = socket.socket()
+    knock.setblocking(False)
+    # The end of a connection leaves no port in TIME_WAIT.
+    knock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    with contextlib.suppress(OSError):
+        knock.bind(source)
+        knock.connect(address)
+    held.append(knock)
+    if len(held) > 6000:
+        held.popleft().close()
+    if number == 2 * rate:
+        print("here", flush=True)
+    time.sleep(max(0, begun + number / rate - time.monotonic()))
+"""
+
+
+def strangers_keep_nobody_from_a_rank_that_computes(hosts, place):
+    """The rank polls for 5 ms and computes for a second, in turns."""
+    name_file, stranger = place / "seldom", "10.99.0.3"
+    seldom = far(hosts, place, 1, name_file.name, "none", "seldom", "1", FI_TCAM_NET_TIMEOUT="10")
+    while not name_file.exists():
+        time.sleep(0.01)
+    name = name_file.read_bytes()
+    words = [stranger, socket.inet_ntoa(name[4:8]), str(int.from_bytes(name[2:4], "big")), "2500"]
+    hosts.ip(2, f"addr add {stranger}/24 dev veth2")
+    flood = subprocess.Popen(
+        hosts.on(2, [sys.executable, "-c", FLOOD, *words]), stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert flood.stdout.readline() == "here\n"
+        one = far(hosts, place, 2, "one", name_file.name, "one", FI_TCAM_NET_TIMEOUT="10")
+        seconds, _ = expect(one, "1 messages", 0, 20)
+        expect(seldom, "1 messages", 0, 20)
+    finally:
+        flood.kill()
+        flood.wait()
+        hosts.ip(2, f"addr del {stranger}/24 dev veth2")
     return f"a newcomer takes {seconds:.1f} s"
 
 
@@ -474,6 +521,7 @@ FAULTS = [
     both_seal_or_none,
     garbage_on_the_port,
     strangers_keep_nobody_out,
+    strangers_keep_nobody_from_a_rank_that_computes,
 ]
 
 

@@ -5,6 +5,7 @@
 use std::{
     io::Read as _,
     net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream},
+    os::fd::OwnedFd,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -14,6 +15,7 @@ use host::owner::Look;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fs::Timespec,
+    net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with},
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
 
@@ -261,6 +263,40 @@ fn a_bye_does_not_go_to_another_peer() {
     progress(&[&server]);
     server.send_bye();
     meet(&second, at, 1, &[&server]);
+}
+
+/// Opens connections to an endpoint from 127.0.0.2, and sends nothing.
+fn strangers(at: SocketAddrV4, count: usize) -> Vec<OwnedFd> {
+    let from = SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, 2), 0);
+    let stranger = || {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap();
+        bind(&socket, &from).unwrap();
+        // The kernel connects later.
+        let _ = connect(&socket, &at);
+        socket
+    };
+    (0..count).map(|_| stranger()).collect()
+}
+
+#[test]
+fn strangers_that_came_before_delay_no_newcomer() {
+    // More than an endpoint has unproved connections.
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let count = usize::try_from(limit / 4).unwrap_or(usize::MAX).min(1100);
+    let secret = || Some(Secret::of_endpoint(1));
+    let (server, at) = named(1, None);
+    let before = strangers(at, count);
+    let (newcomer, _) = named(2, None);
+    assert_eq!(newcomer.has_met(at, secret()), Ok(false));
+    let mut polls = 0;
+    while !newcomer.has_met(at, secret()).unwrap() {
+        server.progress();
+        polls += 1;
+        assert!(polls <= 20, "the newcomer waits for strangers");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    drop(before);
 }
 
 /// Environment variable of the process that

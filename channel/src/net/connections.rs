@@ -12,8 +12,8 @@
 //! ```
 //! Connections share no buffers: a peer that does not read, or that sends half a message, delays
 //! only its connection. An accepted connection whose dialer has proved nothing for [`UNPROVED`] is
-//! closed. If there are [`MOST_UNPROVED`] of these, the oldest is closed before another is
-//! accepted.
+//! closed. If there are [`MOST_UNPROVED`] of these, one from the address that has the most is closed
+//! before another is accepted ([`super::unproved`]).
 //!
 //! The kernel acknowledges data for a process that computes, and closes the connections of a
 //! process that dies. A host that is down acknowledges nothing. On an idle connection, keep-alives
@@ -25,7 +25,7 @@ use std::{
     collections::VecDeque,
     io,
     mem::MaybeUninit,
-    net::SocketAddrV4,
+    net::{Ipv4Addr, SocketAddrV4},
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     time::{Duration, Instant},
 };
@@ -37,7 +37,7 @@ use rustix::{
     fs::Timespec,
     io::Errno as Io,
     net::{
-        AddressFamily, SendFlags, SocketFlags, SocketType, accept_with, connect, getsockname,
+        AddressFamily, SendFlags, SocketFlags, SocketType, acceptfrom_with, connect, getsockname,
         ipproto, listen, send, socket_with, sockopt,
     },
 };
@@ -47,20 +47,30 @@ use super::{
     handshake::{DecodeError, HandshakeMessage, Hello},
     input::{FRONT, Frame, Input, Landings, Next, Read},
     secret::{Claim, HandshakeRole, Nonce, PROOF, Seal, Secret, Session},
+    unproved::Unproved,
 };
 use crate::identity::random;
 
-/// Number of connections that the kernel keeps until they are accepted.
-const BACKLOG: i32 = 1024;
-/// Maximum number of connections that one poll accepts.
-const ACCEPTS: usize = 64;
+/// Maximum number of connections that the kernel keeps until they are accepted, if
+/// `net.core.somaxconn` is not less.
+const BACKLOG: i32 = 4096;
+/// Maximum time for which one poll accepts connections. In this time, a process that has computed
+/// accepts all connections that the kernel has kept, at up to 60 us each.
+const ACCEPTING: Duration = Duration::from_millis(250);
+/// Minimum time for which a poll accepts connections; otherwise it accepts none.
+const LEAST_ACCEPTING: Duration = Duration::from_micros(20);
+/// A poll accepts connections for at most this part of the time since an earlier poll did.
+const ACCEPTING_PART: u32 = 4;
 /// Maximum number of accepted connections whose dialer has proved nothing.
-const MOST_UNPROVED: usize = 256;
+const MOST_UNPROVED: usize = 1024;
+/// The same, as a part of the descriptors of the process, if that is less.
+const UNPROVED_PART: usize = 8;
 /// Time after which an accepted connection is closed if its dialer has proved nothing. It is long,
 /// because a peer that computes polls rarely.
 const UNPROVED: Duration = Duration::from_secs(30);
-/// Minimum age of a connection that is closed to make room for another one. After a pause of this
-/// process, all unproved connections are young, also those of peers.
+/// Minimum age of a connection that is closed to make room for another one, unless the other one
+/// comes from an address with fewer connections. After a pause of this process, all unproved
+/// connections are young, also those of peers.
 const YOUNG: Duration = Duration::from_millis(200);
 /// Maximum number of handshake messages from an end that has proved nothing.
 const MAX_MESSAGES_UNPROVED: u32 = 4;
@@ -143,13 +153,15 @@ pub(super) struct Connections {
     listener: Unshared,
     /// False while no connection is accepted, because descriptors or memory were short.
     accepts: bool,
+    /// Time at which a poll last accepted connections.
+    accepted: Option<Instant>,
     all: Slab<Connection>,
     events: VecDeque<(usize, ConnectionEvent)>,
     /// Connections whose next frame has yet to be handled.
     ready: VecDeque<usize>,
     pub(super) landings: Landings,
     timeout: Duration,
-    unproved: usize,
+    unproved: Unproved,
     /// The secret for accepted connections.
     secret: Secret,
     /// Whether frames are sealed.
@@ -179,12 +191,13 @@ impl Connections {
             epoll: Unshared::new(epoll),
             listener: Unshared::new(listener),
             accepts: true,
+            accepted: None,
             all: Slab::new(),
             events: VecDeque::new(),
             ready: VecDeque::new(),
             landings: Landings::new(),
             timeout,
-            unproved: 0,
+            unproved: Unproved::default(),
             secret,
             seals,
         })
@@ -225,8 +238,10 @@ impl Connections {
         let entry = self.all.vacant_entry();
         let number = entry.key();
         let watched = || -> rustix::io::Result<()> {
-            sockopt::set_tcp_nodelay(&socket, true)?;
-            keep_alive(&socket, self.timeout)?;
+            // For an accepted connection, this waits for the proof: strangers open many.
+            if role == HandshakeRole::Dialer {
+                set_options(socket.as_fd(), self.timeout)?;
+            }
             epoll::add(&self.epoll, &socket, EventData::new_u64(number as u64), interest(connects))
         };
         watched().map_err(io::Error::from)?;
@@ -249,7 +264,6 @@ impl Connections {
             messages: 0,
             owes_since: None,
         });
-        self.unproved += usize::from(role == HandshakeRole::Acceptor);
         self.send_message(number, &HandshakeMessage::Start(nonce));
         Ok(number)
     }
@@ -385,7 +399,7 @@ impl Connections {
     /// still arrive at the other end.
     pub(super) fn close(&mut self, number: usize) {
         if let Some(connection) = self.all.try_remove(number) {
-            self.unproved -= usize::from(connection.is_unproved());
+            self.unproved.remove(number);
             let _ = epoll::delete(&self.epoll, &connection.socket);
             self.events.retain(|(other, _)| *other != number);
             self.ready.retain(|other| *other != number);
@@ -438,27 +452,47 @@ impl Connections {
         }
     }
 
+    /// Accepts the connections that wait, as far as the time for it permits. A stranger may open
+    /// connections faster than this process can accept them.
     fn accept(&mut self) {
-        let most = MOST_UNPROVED.min(descriptors() / 8).max(1);
-        for _ in 0..ACCEPTS {
-            if self.unproved >= most && !self.close_oldest() {
-                return;
+        let start = Instant::now();
+        let since = self.accepted.map_or(ACCEPTING * ACCEPTING_PART, |last| start - last);
+        let most = (since / ACCEPTING_PART).min(ACCEPTING);
+        if most < LEAST_ACCEPTING {
+            return;
+        }
+        while start.elapsed() < most && self.accept_one() {}
+        self.accepted = Some(Instant::now());
+    }
+
+    /// Accepts the next connection, or closes it at once if there is no room for it. Returns false
+    /// if none waits, or if none can be accepted now.
+    fn accept_one(&mut self) -> bool {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (socket, from) = match acceptfrom_with(&self.listener, flags) {
+            Ok((socket, from)) => (socket, from.and_then(|it| SocketAddrV4::try_from(it).ok())),
+            Err(Io::MFILE | Io::NFILE) if self.make_room(None) => return true,
+            // A connection that waits keeps the listener readable, which would wake this process
+            // all the time.
+            Err(Io::MFILE | Io::NFILE | Io::NOBUFS | Io::NOMEM) => {
+                self.set_accepts(false);
+                return false;
             }
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let socket = match accept_with(&self.listener, flags) {
-                Ok(socket) => socket,
-                Err(Io::MFILE | Io::NFILE) if self.close_oldest() => continue,
-                // A connection that waits keeps the listener readable, which would wake this
-                // process all the time.
-                Err(Io::MFILE | Io::NFILE | Io::NOBUFS | Io::NOMEM) => {
-                    return self.set_accepts(false);
-                }
-                Err(_) => return,
-            };
-            if let Err(error) = self.add(socket, false, HandshakeRole::Acceptor, self.secret) {
+            Err(_) => return false,
+        };
+        let from = from.map_or(Ipv4Addr::UNSPECIFIED, |from| *from.ip());
+        let most = MOST_UNPROVED.min(descriptors() / UNPROVED_PART).max(1);
+        if self.unproved.len() >= most && !self.make_room(Some(from)) {
+            // A peer dials again.
+            return true;
+        }
+        match self.add(socket, false, HandshakeRole::Acceptor, self.secret) {
+            Ok(number) => self.unproved.add(number, from),
+            Err(error) => {
                 tracing::warn!("closed a new connection, which cannot be used: {error}");
             }
         }
+        true
     }
 
     /// Begins or stops accepting connections.
@@ -471,16 +505,24 @@ impl Connections {
         }
     }
 
-    /// Closes the oldest connection whose other end has proved nothing. Returns false if none is
-    /// old enough.
-    fn close_oldest(&mut self) -> bool {
-        let unproved = self.all.iter().filter(|(_, it)| it.is_unproved());
-        let oldest = unproved.min_by_key(|(_, it)| it.since);
-        let Some((number, _)) = oldest.filter(|(_, it)| it.since.elapsed() > YOUNG) else {
-            return false;
-        };
-        self.close(number);
-        true
+    /// Makes room for a connection from an address. Closes an unproved connection, from the address
+    /// that has the most, unless its proof has come meanwhile. Returns false if it may not be
+    /// closed.
+    fn make_room(&mut self, from: Option<Ipv4Addr>) -> bool {
+        let Some((number, address)) = self.unproved.oldest_of_most() else { return false };
+        let before = self.unproved.len();
+        self.on_socket_event(number);
+        if self.unproved.len() < before {
+            return true;
+        }
+        let Some(connection) = self.all.get(number) else { return false };
+        let is_over = connection.ended.is_some() || connection.since.elapsed() > YOUNG;
+        let has_fewer = |from| self.unproved.count(from) < self.unproved.count(address);
+        let may_close = is_over || from.is_some_and(has_fewer);
+        if may_close {
+            self.close(number);
+        }
+        may_close
     }
 
     /// Handles an event of a connection.
@@ -605,7 +647,9 @@ impl Connections {
         if matches!(event, ConnectionEvent::Proved(..))
             && connection.role == HandshakeRole::Acceptor
         {
-            self.unproved -= 1;
+            self.unproved.remove(number);
+            // This fails only if the connection has ended, which the next read reports.
+            let _ = set_options(connection.socket.as_fd(), self.timeout);
         }
         match event {
             ConnectionEvent::Invalid(_)
@@ -732,8 +776,10 @@ fn interest(room: bool) -> EventFlags {
     if room { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN }
 }
 
-/// Lets the kernel end an idle connection whose other end does not answer for `timeout`.
-fn keep_alive(socket: &OwnedFd, timeout: Duration) -> rustix::io::Result<()> {
+/// Lets the kernel send each frame at once, and end an idle connection whose other end does not
+/// answer for `timeout`.
+fn set_options(socket: BorrowedFd<'_>, timeout: Duration) -> rustix::io::Result<()> {
+    sockopt::set_tcp_nodelay(socket, true)?;
     if timeout.is_zero() {
         return Ok(());
     }

@@ -30,6 +30,7 @@ pub(crate) mod rx;
 pub mod secret;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod unproved;
 
 use std::{
     net::SocketAddrV4,
