@@ -22,7 +22,7 @@ use crate::{
     wait::{
         Deadline, FOR_EVER,
         idle::BACKOFF,
-        pollable::{Count, Readable},
+        pollable::{Count, Progress, Readable},
         set::WaitSet,
     },
 };
@@ -70,13 +70,12 @@ impl Counter {
 
     /// Makes progress on the endpoints that may change this counter, and starts work that waited
     /// for a counter.
-    fn progress(&self) {
-        if self.is_counted_elsewhere() || self.endpoints.is_empty() {
-            self.domain.endpoints.progress_and_look();
-        } else {
-            self.endpoints.progress_and_look();
-        }
+    fn progress(&self) -> Progress {
+        let all = self.is_counted_elsewhere() || self.endpoints.is_empty();
+        let endpoints = if all { &self.domain.endpoints } else { &self.endpoints };
+        let progress = endpoints.progress_and_look();
         self.domain.triggers.run();
+        progress
     }
 
     /// Returns whether threads that wait for this counter must poll. This is so if endpoints whose
@@ -152,8 +151,7 @@ impl Count for Counter {
 
 impl Readable for Counter {
     fn has_something(&self) -> bool {
-        self.progress();
-        self.has_changed()
+        self.progress() == Progress::Failed || self.has_changed()
     }
 }
 
@@ -213,8 +211,12 @@ impl ops::cntr::Counter for Counter {
         let deadline = Deadline::after(timeout);
         let errors = self.look(true);
         loop {
-            if self.read() >= threshold {
+            let progress = self.progress();
+            if self.look(false) >= threshold {
                 return Ok(());
+            }
+            if progress == Progress::Failed {
+                return Err(Errno::EOTHER);
             }
             if self.look(true) != errors {
                 return Err(Errno::EAVAIL);

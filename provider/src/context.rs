@@ -141,7 +141,7 @@ impl EpContext {
             Ok(())
         })?;
         let shared = &self.endpoint.shared;
-        let is_reached = || shared.engine.lock().as_ref().is_some_and(Engine::is_reached);
+        let is_reached = || shared.lock().as_ref().is_some_and(Engine::is_reached);
         wait_for_copies(shared.address, is_reached);
         Ok(())
     }
@@ -153,7 +153,7 @@ impl EpContext {
         let shared = &self.endpoint.shared;
         loop {
             let at_once = Instant::now() >= end;
-            if shared.engine.lock().as_mut().is_none_or(|engine| engine.drop_receives(at_once)) {
+            if shared.lock().as_mut().is_none_or(|engine| engine.drop_receives(at_once)) {
                 return;
             }
             shared.progress();
@@ -269,11 +269,14 @@ impl Object for EpContext {
         if self.aliased.is_some() || !self.endpoint.shared.own.is_ours() {
             return Ok(());
         }
-        match self.direction {
-            Direction::Transmit => self.end_transmits()?,
-            Direction::Receive => self.end_receives(),
+        // The close of the scalable endpoint unbinds the objects of an endpoint that has failed.
+        if !self.endpoint.shared.has_failed() {
+            match self.direction {
+                Direction::Transmit => self.end_transmits()?,
+                Direction::Receive => self.end_receives(),
+            }
+            self.unbind()?;
         }
-        self.unbind()?;
         self.of.closed(self.index, self.direction);
         Ok(())
     }

@@ -148,9 +148,9 @@ impl CompletionQueue {
 
 impl Readable for CompletionQueue {
     fn has_something(&self) -> bool {
-        self.endpoints.progress_and_look();
+        let progress = self.endpoints.progress_and_look();
         self.domain.triggers.run();
-        self.holds(1)
+        self.holds(1) || progress == Progress::Failed
     }
 }
 
@@ -182,12 +182,17 @@ impl ops::cq::CompletionQueue for CompletionQueue {
         let progress = self.endpoints.progress();
         self.domain.triggers.run();
         let taken = self.take(entries, 1);
-        let idle = progress == Progress::None && taken == Err(Errno::EAGAIN);
-        if idle && self.endpoints.pause(|| self.holds(1)) {
-            self.endpoints.progress();
-            return self.take(entries, 1);
+        if taken != Err(Errno::EAGAIN) {
+            return taken;
         }
-        taken
+        match progress {
+            Progress::None if self.endpoints.pause(|| self.holds(1)) => {
+                self.endpoints.progress();
+                self.take(entries, 1)
+            }
+            Progress::None | Progress::Some => taken,
+            Progress::Failed => Err(Errno::EOTHER),
+        }
     }
 
     fn wait_read(&self, entries: &mut Entries, threshold: usize, timeout: c_int) -> Result<()> {
@@ -199,9 +204,10 @@ impl ops::cq::CompletionQueue for CompletionQueue {
         }
         let deadline = Deadline::after(timeout);
         loop {
-            self.endpoints.progress();
+            let progress = self.endpoints.progress();
             self.domain.triggers.run();
             match self.take(entries, threshold) {
+                Err(Errno::EAGAIN) if progress == Progress::Failed => return Err(Errno::EOTHER),
                 Err(Errno::EAGAIN) => {}
                 done => return done,
             }

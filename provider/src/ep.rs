@@ -136,18 +136,22 @@ impl Endpoint {
         domain.endpoints.add(shared)
     }
 
-    /// Calls `work` with the engine, under its lock. Returns `EOPBADSTATE` if the endpoint is
-    /// closed.
+    /// Calls `work` with the engine, under its lock.
+    ///
+    /// # Errors
+    /// Those of `work` and of [`EpShared::why_unusable`].
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T>) -> Result<T> {
-        work(self.shared.engine.lock().as_mut().ok_or(Errno::EOPBADSTATE)?)
+        work(self.shared.lock().as_mut().ok_or_else(|| self.shared.why_unusable())?)
     }
 
     /// Starts an operation to a peer with `work`. If it returns `EAGAIN`, notes that the endpoint
-    /// waits for room, and makes progress for programs that only call again. Returns `EOPBADSTATE`
-    /// if the endpoint is closed.
+    /// waits for room, and makes progress for programs that only call again.
+    ///
+    /// # Errors
+    /// Those of `work` and of [`EpShared::why_unusable`].
     #[inline]
     fn transmit(&self, work: impl FnOnce(&mut Engine) -> Result<()>) -> Result<()> {
-        let sent = match &mut *self.shared.engine.lock() {
+        let sent = match &mut *self.shared.lock() {
             Some(engine) => {
                 engine.idle.note_call();
                 let sent = work(engine);
@@ -158,7 +162,7 @@ impl Endpoint {
                 self.shared.wake(engine);
                 sent
             }
-            None => Err(Errno::EOPBADSTATE),
+            None => Err(self.shared.why_unusable()),
         };
         if sent == Err(Errno::EAGAIN) {
             self.shared.try_progress();
@@ -168,11 +172,11 @@ impl Endpoint {
 
     /// Removes the engine of an endpoint that closes, once no thread makes a copy for it. Returns
     /// `None` if it was removed before.
-    fn take_engine(&self) -> Option<Engine> {
+    fn take_engine(&self) -> Option<Box<Engine>> {
         loop {
-            let mut guard = self.shared.engine.lock();
+            let mut guard = self.shared.lock();
             if guard.as_mut().is_none_or(|engine| engine.rx.copies.close()) {
-                return guard.take();
+                return guard.take().map(Box::new).or_else(|| self.shared.take_failed());
             }
             drop(guard);
             std::thread::yield_now();
@@ -183,6 +187,9 @@ impl Endpoint {
     /// engine only for a probe, to handle messages that have come before, to deliver an unexpected
     /// message that matches, and to watch the peer that the receive names.
     fn recv_on_fast_path(&self, posts: &RxFastPath, op: &Recv) -> Result<()> {
+        if self.shared.has_failed() {
+            return Err(Errno::EOTHER);
+        }
         if tagged::probe_flags(op).is_some() {
             return self.shared.with_engine(|engine| {
                 engine.idle.note_call();
@@ -192,13 +199,14 @@ impl Endpoint {
         if posts.arrival_of_nic && self.shared.may_have_arrivals() {
             self.shared.receive_arrived()?;
         }
-        let named = posts.recv(op, |grant, envelope, message| {
+        let deliver = |grant, envelope: &_, message| {
             let delivered = self.shared.with_engine(|engine| {
                 engine.deliver(grant, envelope, message);
                 Ok(())
             });
             delivered.is_ok()
-        })?;
+        };
+        let named = self.shared.without_engine(|| posts.recv(op, deliver))?;
         match named {
             None => Ok(()),
             Some(peer) => self.with(|engine| {
@@ -235,7 +243,7 @@ impl Endpoint {
     /// last frame to them) once all answers are sent.
     fn try_settle(&self, is_all: bool) -> bool {
         self.shared.progress_as_device();
-        let mut engine = self.shared.engine.lock();
+        let mut engine = self.shared.lock();
         let Some(engine) = &mut *engine else { return true };
         engine.look_around();
         if !engine.peers.has_no_pending_answers() || engine.tx.has_copies() {
@@ -255,7 +263,7 @@ impl Endpoint {
     /// hosts.
     pub(crate) fn linger(&self, is_all: bool) {
         let patience =
-            self.shared.engine.lock().as_ref().map_or(LINGER, |it| it.peers.transports.patience());
+            self.shared.lock().as_ref().map_or(LINGER, |it| it.peers.transports.patience());
         let end = Instant::now() + patience.max(LINGER);
         while Instant::now() < end {
             if self.try_settle(is_all) {
@@ -288,7 +296,7 @@ impl Object for Endpoint {
             return Ok(());
         }
         self.linger(true);
-        if let Some(engine) = &mut *self.shared.engine.lock() {
+        if let Some(engine) = &mut *self.shared.lock() {
             // Messages that have come count, even if the program never asked for them.
             engine.receive_before_operation();
             engine.write_report(self.shared.address, WrittenAt::Close);
@@ -452,7 +460,9 @@ impl ops::ep::Endpoint for Endpoint {
             let flags = Alias::flags(op.flags, alias.tx);
             return EndpointOp::Send(Send { flags, ..op.clone() }).submit(&alias.of);
         }
-        if self.shared.tx_fast_path.get().is_some_and(|sends| sends.send(op)) {
+        if let Some(sends) = self.shared.tx_fast_path.get()
+            && self.shared.without_engine(|| sends.send(op))
+        {
             return Ok(());
         }
         self.transmit(|engine| engine.send(op))
@@ -469,14 +479,14 @@ impl ops::ep::Endpoint for Endpoint {
             // `Rx::post` explains why the receive is copied.
             return self.recv_on_fast_path(posts, &op.clone());
         }
-        match &mut *self.shared.engine.lock() {
+        match &mut *self.shared.lock() {
             Some(engine) => {
                 engine.idle.note_call();
                 let posted = engine.recv(op);
                 self.shared.wake(engine);
                 posted
             }
-            None => Err(Errno::EOPBADSTATE),
+            None => Err(self.shared.why_unusable()),
         }
     }
 

@@ -4,6 +4,7 @@
 
 use std::{
     net::SocketAddrV4,
+    ops::{Deref, DerefMut},
     os::fd::BorrowedFd,
     sync::{Arc, OnceLock, Weak},
     time::Duration,
@@ -36,7 +37,7 @@ use crate::{
     wait::{
         callers,
         idle::{Caller, LONGEST_BACKOFF, Pause, RETRY, SPINS},
-        pollable::{Pollable, Progress},
+        pollable::{Pollable, Progress, count},
         set::sleep_on,
     },
 };
@@ -51,8 +52,10 @@ pub(crate) struct EpShared {
     socket: Mutex<Option<Unshared>>,
     /// The segment of this endpoint in shared memory. It consists of atomics, so it needs no lock.
     pub(crate) own: Arc<Segment>,
-    /// `None` once the endpoint is closed.
-    pub(crate) engine: Serial<Option<Engine>>,
+    /// `None` once the endpoint is closed or has failed.
+    engine: Serial<Option<Engine>>,
+    /// The engine of an endpoint that has failed, until the endpoint is closed.
+    failed: OnceLock<Mutex<Option<Box<Engine>>>>,
     /// The rx fast path. It is set when the endpoint is enabled, if [`RxFastPath::of`] allows it.
     pub(crate) rx_fast_path: OnceLock<RxFastPath>,
     /// The tx fast path. It is set when the endpoint (in a scalable endpoint, its transmit context)
@@ -77,6 +80,7 @@ impl EpShared {
             secret,
             own,
             engine: Serial::new(Some(engine), locked),
+            failed: OnceLock::new(),
             rx_fast_path: OnceLock::new(),
             tx_fast_path: OnceLock::new(),
             bell: Doorbell::default(),
@@ -155,14 +159,125 @@ pub(crate) fn hold(
     }
 }
 
+/// Exclusive use of an endpoint's engine, which is `None` once the endpoint is closed or has failed.
+/// If a panic ends the use, the endpoint fails.
+pub(crate) struct EngineGuard<'a> {
+    engine: SerialGuard<'a, Option<Engine>>,
+    of: &'a EpShared,
+}
+
+impl Deref for EngineGuard<'_> {
+    type Target = Option<Engine>;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        &self.engine
+    }
+}
+
+impl DerefMut for EngineGuard<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.engine
+    }
+}
+
+impl Drop for EngineGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.of.fail(&mut self.engine);
+        }
+    }
+}
+
+/// A use of an endpoint's state without its engine. Dropped only if a panic ends the use; then the
+/// endpoint fails.
+struct UnlockedUse<'a>(&'a EpShared);
+
+impl Drop for UnlockedUse<'_> {
+    fn drop(&mut self) {
+        self.0.fail(&mut self.0.engine.lock());
+    }
+}
+
+/// After a panic in a call, parts of the engine may be missing or contradict each other. So the
+/// endpoint *fails*: every later call on it, except `fi_close`, returns `FI_EOTHER`.
+impl EpShared {
+    /// Waits for exclusive use of the engine.
+    #[inline]
+    pub(crate) fn lock(&self) -> EngineGuard<'_> {
+        EngineGuard { engine: self.engine.lock(), of: self }
+    }
+
+    /// Takes exclusive use of the engine; returns `None` if a thread uses it.
+    #[inline]
+    fn try_lock(&self) -> Option<EngineGuard<'_>> {
+        Some(EngineGuard { engine: self.engine.try_lock()?, of: self })
+    }
+
+    /// Calls `work`, which uses state of the endpoint without its engine. If `work` panics, the
+    /// endpoint fails.
+    #[inline(always)]
+    pub(crate) fn without_engine<T>(&self, work: impl FnOnce() -> T) -> T {
+        let using = UnlockedUse(self);
+        let done = work();
+        std::mem::forget(using);
+        done
+    }
+
+    /// Lets the endpoint fail. Peers see it as closed, and threads that wait for it wake up.
+    #[cold]
+    fn fail(&self, engine: &mut Option<Engine>) {
+        let Some(failed) = engine.take() else { return };
+        tracing::error!(
+            "{}: later calls on the endpoint fail after an internal error",
+            self.address
+        );
+        let mut failed = Box::new(failed);
+        let queues = [&failed.completions.tx, &failed.completions.rx].map(|it| it.cq.clone());
+        let counters = failed.completions.counters.all().map(|(_, counter)| counter.clone());
+        let _ = self.failed.set(Mutex::new(Some(failed)));
+        if let Some(sends) = self.tx_fast_path.get() {
+            sends.stop();
+        }
+        self.own.close();
+        queues.iter().flatten().for_each(|queue| queue.endpoints.ring());
+        counters.iter().for_each(|counter| count(counter.as_ref(), true));
+    }
+
+    /// Returns whether the endpoint has failed.
+    #[inline]
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.get().is_some()
+    }
+
+    /// Removes and returns the engine of an endpoint that has failed; `None` if it has not failed.
+    pub(crate) fn take_failed(&self) -> Option<Box<Engine>> {
+        self.failed.get()?.lock().take()
+    }
+
+    /// Returns the error of calls on an endpoint without an engine: `EOTHER` if it has failed, and
+    /// `EOPBADSTATE` if it is closed.
+    #[cold]
+    pub(crate) fn why_unusable(&self) -> Errno {
+        if self.has_failed() { Errno::EOTHER } else { Errno::EOPBADSTATE }
+    }
+
+    #[cold]
+    fn progress_without_engine(&self) -> Progress {
+        if self.has_failed() { Progress::Failed } else { Progress::None }
+    }
+}
+
 /// Empty polls in a row after which a thread counts as a poller.
 const POLLS: u32 = 256;
 
 impl EpShared {
     /// Makes progress, and then makes the copies that are due, without the lock.
     #[inline]
-    fn progress_unlocked<'a>(&'a self, mut engine: SerialGuard<'a, Option<Engine>>) -> Progress {
-        let Some(state) = &mut *engine else { return Progress::None };
+    fn progress_unlocked<'a>(&'a self, mut engine: EngineGuard<'a>) -> Progress {
+        let Some(state) = &mut *engine else { return self.progress_without_engine() };
         let progress = state.progress();
         if state.rx.copies.is_empty() { progress } else { self.copy_unlocked(engine, progress) }
     }
@@ -172,13 +287,13 @@ impl EpShared {
     #[cold]
     fn copy_unlocked<'a>(
         &'a self,
-        mut engine: SerialGuard<'a, Option<Engine>>,
+        mut engine: EngineGuard<'a>,
         mut progress: Progress,
     ) -> Progress {
         while let Some(copy) = engine.as_mut().and_then(|it| it.rx.copies.begin()) {
             drop(engine);
-            let copied = copy.make();
-            engine = self.engine.lock();
+            let copied = self.without_engine(|| copy.make());
+            engine = self.lock();
             // The engine should still be there: the thread that closes the endpoint waits for the
             // copy.
             let Some(state) = &mut *engine else { break };
@@ -190,14 +305,11 @@ impl EpShared {
 
     /// Makes progress in a thread of the application although there is a device thread. Meanwhile
     /// messages do not wake the device thread, if it sleeps.
-    fn progress_instead_of_device<'a>(
-        &'a self,
-        mut engine: SerialGuard<'a, Option<Engine>>,
-    ) -> Progress {
-        let Some(state) = &mut *engine else { return Progress::None };
+    fn progress_instead_of_device<'a>(&'a self, mut engine: EngineGuard<'a>) -> Progress {
+        let Some(state) = &mut *engine else { return self.progress_without_engine() };
         self.take_over(state);
         let progress = self.progress_unlocked(engine);
-        if let Some(state) = &mut *self.engine.lock() {
+        if let Some(state) = &mut *self.lock() {
             self.hand_over(state);
         }
         progress
@@ -232,10 +344,13 @@ impl EpShared {
 
     /// Calls `work` with the engine, and returns its result. Then makes the copies that `work` has
     /// queued, if several threads may use the endpoint and no device thread makes them. Otherwise
-    /// the next progress makes them. Returns `EOPBADSTATE` if the endpoint is closed.
+    /// the next progress makes them.
+    ///
+    /// # Errors
+    /// Those of `work` and of [`Self::why_unusable`].
     pub(crate) fn with_engine<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T>) -> Result<T> {
-        let mut guard = self.engine.lock();
-        let engine = guard.as_mut().ok_or(Errno::EOPBADSTATE)?;
+        let mut guard = self.lock();
+        let engine = guard.as_mut().ok_or_else(|| self.why_unusable())?;
         let done = work(engine);
         self.wake(engine);
         if self.has_waiters {
@@ -251,7 +366,7 @@ impl EpShared {
         self.net.is_some() || ring::has_arrivals(&self.own)
     }
 
-    /// Handles all messages that have come. Returns `EOPBADSTATE` if the endpoint is closed.
+    /// Handles all messages that have come. The errors are those of [`Self::with_engine`].
     #[cold]
     pub(crate) fn receive_arrived(&self) -> Result<()> {
         self.with_engine(|engine| {
@@ -283,7 +398,7 @@ impl EpShared {
     }
 
     fn longest_sleep(&self) -> Duration {
-        self.engine.lock().as_mut().map_or(Duration::MAX, Engine::longest_sleep)
+        self.lock().as_mut().map_or(Duration::MAX, Engine::longest_sleep)
     }
 }
 
@@ -291,9 +406,9 @@ impl Pollable for EpShared {
     #[inline]
     fn progress(&self) -> Progress {
         if !self.auto {
-            return self.progress_unlocked(self.engine.lock());
+            return self.progress_unlocked(self.lock());
         }
-        match self.engine.try_lock() {
+        match self.try_lock() {
             Some(engine) => self.progress_instead_of_device(engine),
             None => Progress::None,
         }
@@ -301,7 +416,7 @@ impl Pollable for EpShared {
 
     fn try_progress(&self) {
         if !self.auto
-            && let Some(mut engine) = self.engine.try_lock()
+            && let Some(mut engine) = self.try_lock()
         {
             if let Some(state) = &mut *engine {
                 state.look_around();
@@ -311,7 +426,7 @@ impl Pollable for EpShared {
     }
 
     fn pause(&self, caller: Caller) -> Pause {
-        let mut guard = self.engine.lock();
+        let mut guard = self.lock();
         let Some(engine) = &mut *guard else { return Pause::None };
         let caller = if engine.peers.wants_room { Caller::Waits } else { caller };
         // If each poll includes the network, there is no time to poll shared memory repeatedly.
@@ -353,7 +468,7 @@ impl Pollable for EpShared {
     }
 
     fn look_around(&self) {
-        if let Some(engine) = &mut *self.engine.lock() {
+        if let Some(engine) = &mut *self.lock() {
             engine.look_around();
         }
     }
@@ -375,7 +490,7 @@ impl Pollable for EpShared {
         // The doorbell has woken this thread, but not the device thread. So this thread handles the
         // message.
         if self.auto {
-            self.progress_instead_of_device(self.engine.lock());
+            self.progress_instead_of_device(self.lock());
         }
     }
 
@@ -402,14 +517,14 @@ impl Pollable for EpShared {
 
     fn finish_copies(&self) {
         // Copies that are due are made here, because perhaps no other thread will make them.
-        self.copy_unlocked(self.engine.lock(), Progress::None);
-        while self.engine.lock().as_ref().is_some_and(|engine| engine.rx.copies.holds_arrivals()) {
+        self.copy_unlocked(self.lock(), Progress::None);
+        while self.lock().as_ref().is_some_and(|engine| engine.rx.copies.holds_arrivals()) {
             std::thread::yield_now();
         }
     }
 
     fn set_processes(&self, count: &dyn Fn() -> u32) {
-        if let Some(engine) = &mut *self.engine.lock() {
+        if let Some(engine) = &mut *self.lock() {
             engine.set_processes(count());
         }
     }
@@ -421,11 +536,11 @@ impl Pollable for EpShared {
     }
 
     fn progress_as_device(&self) -> Progress {
-        self.progress_unlocked(self.engine.lock())
+        self.progress_unlocked(self.lock())
     }
 
     fn arm_device(&self) -> Duration {
-        let mut engine = self.engine.lock();
+        let mut engine = self.lock();
         let Some(engine) = &mut *engine else { return Duration::MAX };
         engine.device_sleeps = true;
         let longest = self.bell.arm_device(&self.own);
@@ -433,7 +548,7 @@ impl Pollable for EpShared {
     }
 
     fn device_awake(&self) {
-        if let Some(engine) = &mut *self.engine.lock() {
+        if let Some(engine) = &mut *self.lock() {
             engine.device_sleeps = false;
             Doorbell::take_over(&self.own);
             engine.look_around();

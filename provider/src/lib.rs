@@ -48,6 +48,8 @@ pub mod testing;
 
 #[cfg(test)]
 mod hostile_tests;
+#[cfg(test)]
+mod panic_tests;
 
 #[allow(unsafe_code, reason = "the entry point that libfabric looks up")]
 mod export {

@@ -61,6 +61,8 @@ impl RxFastPath {
             false => Source::ANY,
         };
         let mut receive = self.settings.receive(op, source, 0)?;
+        #[cfg(test)]
+        crate::panic_tests::PanicAt::FastPost.reached();
         self.device.post(tagged, &mut receive, deliver)
     }
 }

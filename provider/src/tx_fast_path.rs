@@ -110,6 +110,8 @@ impl TxFastPath {
         }
         let Some(peer) = self.av.peer(op.dest) else { return false };
         self.unlocked_starts.start();
+        #[cfg(test)]
+        crate::panic_tests::PanicAt::FastSend.reached();
         let route = self.settings.eager.route(op.buffer.len(), false);
         if route != Route::Eager {
             return self.send_long(peer, op, outgoing, route);

@@ -104,6 +104,14 @@ pub struct Entries {
 }
 
 impl Entries {
+    /// Creates an array without room.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn none() -> Self {
+        let (next, sources) = (ptr::null_mut(), ptr::null_mut());
+        Self { format: Format::default(), next, sources, room: 0, written: 0 }
+    }
+
     /// Returns the number of entries that still fit.
     #[must_use]
     pub fn room(&self) -> usize {

@@ -59,6 +59,8 @@ pub(crate) enum LongCopy {
 impl LongCopy {
     /// Makes the copy. The result goes to [`super::Engine::copied`].
     pub(crate) fn make(&self) -> Result<(), CopyError> {
+        #[cfg(test)]
+        crate::panic_tests::PanicAt::Copy.reached();
         match self {
             Self::Message(copy) => copy.copier.read(&copy.remote, &copy.to),
             Self::Memory(copy) => {

@@ -213,6 +213,8 @@ impl Engine {
         let outgoing = Outgoing::of(op, self.completions.tx.selective, &self.tx.settings)?;
         let peer = self.peers.peer_at(op.dest)?;
         self.link_to(peer)?;
+        #[cfg(test)]
+        crate::panic_tests::PanicAt::Send.reached();
         let Self { tx, peers, completions, .. } = self;
         let sent = tx.send(peers, completions, peer, op, outgoing);
         if self.records_sends && sent.is_ok() {
@@ -241,6 +243,8 @@ impl Engine {
         if self.publisher.is_due() {
             self.show_in_turn();
         }
+        #[cfg(test)]
+        crate::panic_tests::PanicAt::Post.reached();
         self.rx.post(&mut self.peers, &mut self.completions, op, source)
     }
 

@@ -121,6 +121,8 @@ impl Engine {
     #[inline(always)]
     pub(super) fn receive_over(&mut self, transport: usize) -> u32 {
         let Some(mut receiver) = self.inbound.take(transport) else { return 0 };
+        #[cfg(test)]
+        crate::panic_tests::PanicAt::Receiver.reached();
         let count = match &mut *receiver {
             Rx::Shm(receiver) => self.handle_batch(receiver),
             receiver => self.handle_batch(receiver),
@@ -236,6 +238,8 @@ impl Engine {
         }
         // The link is taken for a moment, so that the bytes can be lent to `arrive`.
         let Some(link) = self.peers.take(from) else { return };
+        #[cfg(test)]
+        crate::panic_tests::PanicAt::Link.reached();
         let matched = match link.body(header, payload) {
             Some(body) => {
                 // The first bytes are loaded into the cache while the device searches for the

@@ -8,11 +8,13 @@ use ffi::Result;
 
 use super::idle::{Caller, Pause};
 
-/// Whether progress was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether progress was made. Of several endpoints, the greatest value counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Progress {
     None,
     Some,
+    /// The endpoint has failed: it will never make progress again.
+    Failed,
 }
 
 /// An endpoint, for threads that make progress on it or sleep on it.

@@ -257,19 +257,19 @@ impl WaitSet {
     pub(crate) fn progress(&self) -> Progress {
         let mut progress = Progress::None;
         for endpoint in &*self.endpoints.lock() {
-            if endpoint.progress() == Progress::Some {
-                progress = Progress::Some;
-            }
+            progress = progress.max(endpoint.progress());
         }
         progress
     }
 
     /// Makes progress for a caller that does not pause after an empty poll. If no progress was
     /// made, also does the periodic work of the endpoints.
-    pub(crate) fn progress_and_look(&self) {
-        if self.progress() == Progress::None {
+    pub(crate) fn progress_and_look(&self) -> Progress {
+        let progress = self.progress();
+        if progress == Progress::None {
             self.endpoints.lock().iter().for_each(|endpoint| endpoint.look_around());
         }
+        progress
     }
 
     /// Makes progress on all endpoints but `one` and those that other threads use.
@@ -423,6 +423,7 @@ impl WaitSet {
     /// # Errors
     /// `EAGAIN` if `ready` returns true, if there is work to do first, or if senders may not know
     /// yet that threads of this process sleep ([`SETTLED`]). `EINVAL` without a descriptor.
+    /// `EOTHER` if an endpoint has failed.
     pub(crate) fn try_wait(
         &self,
         triggers: &Triggers,
@@ -432,7 +433,9 @@ impl WaitSet {
         let (WaitObj::Fd, Some(descriptors)) = (self.wait_obj, self.descriptors.get()) else {
             return Err(Errno::EINVAL);
         };
-        self.progress();
+        if self.progress() == Progress::Failed {
+            return Err(Errno::EOTHER);
+        }
         for endpoint in &*self.endpoints.lock() {
             endpoint.look_around();
         }
