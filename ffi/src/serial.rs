@@ -4,6 +4,7 @@
 use std::{
     cell::UnsafeCell,
     ops::{Deref, DerefMut},
+    sync::atomic::{AtomicBool, Ordering, compiler_fence},
     time::{Duration, Instant},
 };
 
@@ -14,14 +15,18 @@ const AT_EXIT: Duration = Duration::from_millis(200);
 
 /// State that one thread at a time may use. A lock protects it. Under `FI_THREAD_DOMAIN` the
 /// application serialises all calls on a domain (`fi_domain(3)`), and `lock` costs one predicted
-/// branch.
+/// branch and one store.
 pub struct Serial<T> {
     lock: Option<RawMutex>,
+    /// Without a lock: whether a guard exists.
+    is_used: AtomicBool,
     state: UnsafeCell<T>,
 }
 
 // SAFETY: only `lock` and `try_lock` give access to `state`. They hold the mutex, or rely on the
-// application's promise to serialise calls.
+// application's promise to serialise calls. Within a call, `try_lock` gives no second access, and
+// no function of the provider calls `lock` while it has a guard of the same state: `lock` asserts
+// that in all tests.
 unsafe impl<T: Send> Sync for Serial<T> {}
 // SAFETY: moving the value moves the state.
 unsafe impl<T: Send> Send for Serial<T> {}
@@ -30,28 +35,52 @@ impl<T> Serial<T> {
     /// Creates the state with a lock, or without one if `locked` is false. `locked` must be true
     /// unless the application asked for `FI_THREAD_DOMAIN`.
     pub fn new(state: T, locked: bool) -> Self {
-        Self { lock: locked.then_some(RawMutex::INIT), state: UnsafeCell::new(state) }
+        Self {
+            lock: locked.then_some(RawMutex::INIT),
+            is_used: AtomicBool::new(false),
+            state: UnsafeCell::new(state),
+        }
     }
 
     /// Waits for exclusive use of the state, which lasts until the guard is dropped. Not
     /// re-entrant.
     #[inline]
     pub fn lock(&self) -> SerialGuard<'_, T> {
-        if let Some(lock) = &self.lock {
-            lock.lock();
+        match &self.lock {
+            Some(lock) => lock.lock(),
+            None => {
+                debug_assert!(!self.is_used.load(Ordering::Relaxed), "a second use of a state");
+                self.begin_unlocked();
+            }
         }
         SerialGuard { owner: self }
     }
 
-    /// Takes exclusive use of the state; returns `None` if a thread holds the lock.
+    /// Takes exclusive use of the state; returns `None` if the state is in use.
     #[inline]
     pub fn try_lock(&self) -> Option<SerialGuard<'_, T>> {
-        let free = self.lock.as_ref().is_none_or(RawMutex::try_lock);
+        let free = match &self.lock {
+            Some(lock) => lock.try_lock(),
+            None => {
+                let free = !self.is_used.load(Ordering::Acquire);
+                if free {
+                    self.begin_unlocked();
+                }
+                free
+            }
+        };
         free.then(|| SerialGuard { owner: self })
     }
 
-    /// Takes exclusive use of the state for a process that exits. Returns `None` if the lock is not
-    /// free after a limited wait. This thread may hold the lock itself, if a signal handler calls
+    #[inline]
+    fn begin_unlocked(&self) {
+        self.is_used.store(true, Ordering::Relaxed);
+        // A signal handler that calls `exit` must not see a change of the state without the store.
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Takes exclusive use of the state for a process that exits. Returns `None` if the state is in
+    /// use after a limited wait. This thread may use the state itself, if a signal handler calls
     /// `exit`.
     pub fn lock_at_exit(&self) -> Option<SerialGuard<'_, T>> {
         try_lock_at_exit(|| self.try_lock())
@@ -104,9 +133,35 @@ impl<T> DerefMut for SerialGuard<'_, T> {
 impl<T> Drop for SerialGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(lock) = &self.owner.lock {
+        match &self.owner.lock {
             // SAFETY: this guard locked it.
-            unsafe { lock.unlock() };
+            Some(lock) => unsafe { lock.unlock() },
+            None => self.owner.is_used.store(false, Ordering::Release),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_use_at_a_time() {
+        for locked in [false, true] {
+            let state = Serial::new(1, locked);
+            let first = state.lock();
+            assert!(state.try_lock().is_none() && state.lock_at_exit().is_none());
+            drop(first);
+            assert_eq!(state.try_lock().map(|guard| *guard), Some(1));
+        }
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "a second use of a state")]
+    fn a_second_use_without_a_lock_is_noticed() {
+        let state = Serial::new(1, false);
+        let _first = state.lock();
+        state.lock();
     }
 }
