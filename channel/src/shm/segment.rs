@@ -94,7 +94,23 @@ const EXTENDED: usize = LENGTH + overflow::LENGTH;
 const _: () = assert!(RESERVED == live::SEGMENT);
 const _: () = assert!(CMA_WORD < CORES && CORES + 8 * cores::WORDS <= INTENT_AT[1]);
 const _: () = assert!(INTENT_AT[INTENTS - 1] < live::COUNTERS);
+const _: () = {
+    let mut thread = 0;
+    while thread < INTENTS {
+        check_offset(INTENT_AT[thread], 8);
+        thread += 1;
+    }
+};
 const _: () = assert!(overflow::CHUNK_BYTES == SLOTS as usize * SLOT, "a chunk is like the ring");
+
+/// Checks the offset of an atomic of `len` bytes.
+///
+/// # Panics
+/// The offset is not aligned, or the atomic is not within a segment.
+#[inline(always)]
+const fn check_offset(offset: usize, len: usize) {
+    assert!(offset.is_multiple_of(len) && offset <= LENGTH - len, "no word of a segment");
+}
 
 /// As many slots in the mapping of a segment as the ring has: the ring, or a chunk of the overflow
 /// area.
@@ -521,7 +537,8 @@ impl Segment {
     /// has claimed last (see [`super::ring`]).
     #[inline]
     pub(crate) fn intent(&self, thread: usize) -> &AtomicU64 {
-        self.word(INTENT_AT[thread % INTENTS])
+        // SAFETY: each of the offsets is checked above, when this file is compiled.
+        unsafe { AtomicU64::from_ptr(self.base().add(INTENT_AT[thread % INTENTS]).cast()) }
     }
 
     /// The state of a buffer: zero if it is free.
@@ -574,17 +591,18 @@ impl Segment {
         self.map.as_mut_ptr()
     }
 
-    #[inline]
+    /// Returns a word. The compiler removes the check of a constant offset.
+    #[inline(always)]
     pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset.is_multiple_of(8) && offset + 8 <= LENGTH);
+        check_offset(offset, 8);
         // SAFETY: aligned and within the mapping, which lives as long as self.
         // Only atomics are ever referenced; other processes use them as such.
         unsafe { AtomicU64::from_ptr(self.base().add(offset).cast()) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn word32(&self, offset: usize) -> &AtomicU32 {
-        debug_assert!(offset.is_multiple_of(4) && offset + 4 <= LENGTH);
+        check_offset(offset, 4);
         // SAFETY: as in `word`.
         unsafe { AtomicU32::from_ptr(self.base().add(offset).cast()) }
     }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Tests of opening segments, of segments that dead owners leave behind, and of damaged segments.
 
-use std::net::Ipv4Addr;
+use std::{
+    net::Ipv4Addr,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use host::owner::{left_name, remove, remove_if_dead, remove_if_unclaimed, try_lock};
 use rustix::fs::{FlockOperation, flock};
@@ -153,4 +156,17 @@ fn addresses_fit_a_word() {
     let address = SocketAddrV4::new(Ipv4Addr::new(255, 1, 2, 254), 65535);
     assert_eq!(unpack(pack(address)), address);
     assert_ne!(pack(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)), 0);
+}
+
+#[test]
+fn no_word_lies_outside_of_a_segment() {
+    let own = Segment::create(address(76)).unwrap();
+    let is_refused = |get: &dyn Fn() -> u64| catch_unwind(AssertUnwindSafe(get)).is_err();
+    for offset in [1, 4, LENGTH - 4, LENGTH, usize::MAX - 7] {
+        assert!(is_refused(&|| own.word(offset).load(Ordering::Relaxed)), "{offset}");
+    }
+    for offset in [2, LENGTH, usize::MAX - 3] {
+        assert!(is_refused(&|| own.word32(offset).load(Ordering::Relaxed).into()), "{offset}");
+    }
+    assert_eq!(own.word(LENGTH - 8).load(Ordering::Relaxed), 0);
 }
