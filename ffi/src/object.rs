@@ -107,6 +107,7 @@ pub trait Variables: Debug + Send + Sync {
 pub struct Bound {
     fid: *mut sys::fid,
     class: u32,
+    context: OpContext,
 }
 
 /// Raw structures that begin with a `fid`.
@@ -173,17 +174,20 @@ pub(crate) unsafe fn get<'a, T: Object>(raw: *mut T::Raw) -> Result<&'a Arc<T>> 
 /// # Safety
 /// `fid` is null or points to a `fid` of any provider.
 pub(crate) unsafe fn find<T: Object>(fid: *mut sys::fid) -> Result<Arc<T>> {
-    if fid.is_null() || LIVE.lock().get(&(fid as usize)) != Some(&TypeId::of::<T>()) {
+    let live = LIVE.lock();
+    if live.get(&(fid as usize)) != Some(&TypeId::of::<T>()) {
         return Err(Errno::EINVAL);
     }
-    // SAFETY: the registry says that an open `Allocation<T>` is at this address.
+    // SAFETY: the registry says that an open `Allocation<T>` is at this address. `fi_close` removes
+    // it from the registry, which is locked, before it frees it.
     unsafe { get::<T>(fid.cast()) }.cloned()
 }
 
 impl Bound {
-    /// Wraps a fid that C passed in another structure. Only [`Bound::get`] checks the fid.
+    /// Wraps a fid that C passed in another structure, without a context. Only [`Bound::get`]
+    /// checks the fid.
     pub(crate) fn of(fid: *mut sys::fid, class: u32) -> Self {
-        Self { fid, class }
+        Self { fid, class, context: OpContext(0) }
     }
 
     /// Wraps a fid that C passed as an argument. Returns `EINVAL` if it is null.
@@ -191,9 +195,9 @@ impl Bound {
     /// # Safety
     /// `fid` is null or points to a `fid` of any provider.
     pub(crate) unsafe fn read(fid: *mut sys::fid) -> Result<Self> {
-        // SAFETY: the caller vouches for the pointer; the class is a fid's first field.
-        let class = unsafe { fid.as_ref() }.ok_or(Errno::EINVAL)?.fclass as u32;
-        Ok(Self { fid, class })
+        // SAFETY: the caller vouches for the pointer.
+        let read = unsafe { fid.as_ref() }.ok_or(Errno::EINVAL)?;
+        Ok(Self { fid, class: read.fclass as u32, context: context(read.context) })
     }
 
     /// Returns the object, if it is of this type.
@@ -208,9 +212,7 @@ impl Bound {
     /// Returns the context that the object was opened with.
     #[must_use]
     pub fn context(&self) -> OpContext {
-        // SAFETY: `read` was given a fid, which lives as long as the call. The contexts of fids
-        // from `of` are never read.
-        context(unsafe { (*self.fid).context })
+        self.context
     }
 
     /// `FI_CLASS_*` of the object, as its fid states it.
@@ -247,4 +249,20 @@ pub fn check_flags(value: u64, allowed: u64) -> Result<()> {
 #[must_use]
 pub fn direction(bind_flags: u64) -> (bool, bool) {
     (bind_flags & flags::TRANSMIT != 0, bind_flags & flags::RECV != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_fid_is_read_once() {
+        let mut fid = sys::fid { context: 7 as *mut libc::c_void, ..Default::default() };
+        let fid = &raw mut fid;
+        // SAFETY: the fid lives until the end of the test.
+        let bound = unsafe { Bound::read(fid) }.unwrap();
+        // SAFETY: as above.
+        unsafe { (*fid).context = std::ptr::null_mut() };
+        assert_eq!(bound.context(), OpContext(7));
+    }
 }

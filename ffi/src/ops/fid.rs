@@ -3,6 +3,7 @@
 
 use std::{
     any::TypeId,
+    collections::hash_map::Entry,
     ffi::{c_char, c_int, c_void},
     sync::Arc,
 };
@@ -12,7 +13,7 @@ use crate::{
     errno::{Errno, Result},
     guard,
     memory::Output,
-    object::{Allocation, Bound, LIVE, Object, Raw, find},
+    object::{Allocation, Bound, LIVE, Object, Raw, find, get},
     ops::{answer, entry_points, profile, table, text},
     sys,
 };
@@ -64,15 +65,46 @@ unsafe extern "C" fn close<T: Object>(fid: *mut sys::fid) -> c_int {
                 inner.finish_uses();
             }
         }
+        // Another thread that closes the object has the second reference, or has removed it.
         if is_in_use() {
             return Err(Errno::EBUSY);
         }
+        let closing = Closing::begin::<T>(fid, &inner)?;
         inner.close()?;
-        LIVE.lock().remove(&(fid as usize));
-        // SAFETY: `create` allocated it with this type, and it was open until now.
+        std::mem::forget(closing);
+        // SAFETY: `create` allocated it with this type. It was in the registry, and this thread has
+        // removed it, so that no other thread frees it.
         drop(unsafe { Box::from_raw(fid.cast::<Allocation<T>>()) });
         Ok(())
     })
+}
+
+/// An object that this thread closes. It is not in the registry meanwhile; if the close fails, it
+/// returns there.
+struct Closing {
+    fid: usize,
+    of: TypeId,
+}
+
+impl Closing {
+    /// Removes an object from the registry. Returns `EINVAL` if another thread has closed it; the
+    /// registry may then have another object at the same address.
+    fn begin<T: Object>(fid: *mut sys::fid, inner: &Arc<T>) -> Result<Self> {
+        let (mut live, of) = (LIVE.lock(), TypeId::of::<T>());
+        let Entry::Occupied(open) = live.entry(fid as usize) else { return Err(Errno::EINVAL) };
+        // SAFETY: an open object of this type is at the address, and the registry is locked.
+        if *open.get() != of || !Arc::ptr_eq(unsafe { get::<T>(fid.cast()) }?, inner) {
+            return Err(Errno::EINVAL);
+        }
+        open.remove();
+        Ok(Self { fid: fid as usize, of })
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        LIVE.lock().insert(self.fid, self.of);
+    }
 }
 
 entry_points! {
@@ -164,5 +196,90 @@ unsafe fn make_alias<T: Object>(
             let raw = fid.cast::<T::Raw>().read();
             Ok(create_as(class, raw, object.alias(alias.flags)?, context).cast())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::atomic::{AtomicBool, Ordering},
+        thread::{self, JoinHandle},
+    };
+
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    fn open<T: Object<Raw = sys::fid_poll>>(object: T) -> usize {
+        create(sys::fid_poll::default(), Arc::new(object), std::ptr::null_mut()) as usize
+    }
+
+    fn close_at<T: Object>(fid: usize) -> c_int {
+        // SAFETY: `close` checks the pointer.
+        unsafe { close::<T>(fid as *mut sys::fid) }
+    }
+
+    static SECOND: Mutex<Option<JoinHandle<c_int>>> = Mutex::new(None);
+    static FID: Mutex<usize> = Mutex::new(0);
+    static IS_WAITING: AtomicBool = AtomicBool::new(false);
+    static IS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+    /// An object that another thread closes too, in the middle of its close.
+    struct ClosedTwice;
+
+    impl Object for ClosedTwice {
+        type Raw = sys::fid_poll;
+
+        fn close(&self) -> Result<()> {
+            let fid = *FID.lock();
+            let second = thread::spawn(move || close_at::<Self>(fid));
+            while !second.is_finished() && !IS_WAITING.load(Ordering::Acquire) {
+                thread::yield_now();
+            }
+            *SECOND.lock() = Some(second);
+            Ok(())
+        }
+
+        fn finish_uses(&self) {
+            IS_WAITING.store(true, Ordering::Release);
+            while !IS_CLOSED.load(Ordering::Acquire) {
+                thread::yield_now();
+            }
+        }
+    }
+
+    #[test]
+    fn one_of_two_threads_closes_an_object() {
+        let fid = open(ClosedTwice);
+        *FID.lock() = fid;
+        assert_eq!(close_at::<ClosedTwice>(fid), 0);
+        IS_CLOSED.store(true, Ordering::Release);
+        let second = SECOND.lock().take().unwrap();
+        assert_eq!(second.join().unwrap(), -Errno::EINVAL.get());
+    }
+
+    /// An object that fails or panics in its first calls of `close`.
+    struct ClosedLate(Mutex<u32>);
+
+    impl Object for ClosedLate {
+        type Raw = sys::fid_poll;
+
+        fn close(&self) -> Result<()> {
+            let mut calls = self.0.lock();
+            *calls += 1;
+            match *calls {
+                1 => Err(Errno::EAGAIN),
+                2 => panic!("a panic that a test makes"),
+                _ => Ok(()),
+            }
+        }
+    }
+
+    #[test]
+    fn an_object_that_could_not_be_closed_is_open() {
+        let fid = open(ClosedLate(Mutex::new(0)));
+        let closed = [(); 4].map(|()| -close_at::<ClosedLate>(fid));
+        let expected = [Errno::EAGAIN.get(), Errno::EOTHER.get(), 0, Errno::EINVAL.get()];
+        assert_eq!(closed, expected);
     }
 }
