@@ -100,7 +100,10 @@ impl<'a> SharedBytes<'a> {
     /// Copies the bytes into a buffer of the application. Returns the number of bytes that fit.
     #[inline]
     pub fn deliver(self, to: &Buffer) -> usize {
-        // SAFETY: the bytes outlive self.
+        // SAFETY: the bytes outlive self. Their sender has published them, and does not write them
+        // again before this endpoint releases them. A misbehaving peer may write them during the
+        // copy. That is a data race, which Rust does not define. The copy creates no reference to
+        // the bytes and does not depend on their values, so the buffer then gets arbitrary bytes.
         unsafe { to.fill_from(self.start, self.len) }
     }
 
@@ -135,6 +138,23 @@ impl<'a> SharedBytes<'a> {
     }
 }
 
+/// Values whose bytes may be sent to a peer.
+///
+/// # Safety
+/// The type has no padding, which would be bytes of other memory of this process.
+pub(crate) unsafe trait Plain: Copy {}
+
+// SAFETY: integers have no padding.
+unsafe impl Plain for u8 {}
+// SAFETY: integers have no padding.
+unsafe impl Plain for u64 {}
+// SAFETY: the fields fill the structure.
+unsafe impl Plain for memory::Segment {}
+const _: () = assert!(size_of::<memory::Segment>() == 2 * size_of::<usize>());
+// SAFETY: the fields fill the structure.
+unsafe impl Plain for RemotePart {}
+const _: () = assert!(size_of::<RemotePart>() == 3 * size_of::<u64>());
+
 /// Room in a slot of a peer's ring, or in a buffer of this endpoint's segment. It is filled from
 /// its start; bytes that do not fit are dropped.
 #[derive(Debug)]
@@ -158,11 +178,12 @@ impl Room<'_> {
         prefetch::expect_writes(self.start, len.min(self.len));
     }
 
-    /// Appends plain values as bytes.
+    /// Appends values as bytes.
     #[inline(always)]
-    pub(crate) fn put<T: Copy>(&mut self, values: &[T]) {
+    pub(crate) fn put<T: Plain>(&mut self, values: &[T]) {
         let len = size_of_val(values).min(self.len);
-        // SAFETY: `len` bytes of the values, and of room that no other reference overlaps.
+        // SAFETY: `len` initialised bytes of the values, and of room that no other reference
+        // overlaps.
         unsafe { ptr::copy_nonoverlapping(values.as_ptr().cast(), self.start, len) };
         self.skip(len);
     }
