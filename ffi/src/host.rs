@@ -19,6 +19,7 @@ use crate::{
 };
 
 type DupInfo = unsafe extern "C" fn(*const sys::fi_info) -> *mut sys::fi_info;
+type FreeInfo = unsafe extern "C" fn(*mut sys::fi_info);
 type ParamDefine = unsafe extern "C" fn(
     *const sys::fi_provider,
     *const c_char,
@@ -44,6 +45,7 @@ type Log = unsafe extern "C" fn(
 pub struct Host {
     version: u32,
     dup_info: DupInfo,
+    free_info: FreeInfo,
     param_define: ParamDefine,
     param_get: ParamGet,
     log_enabled: LogEnabled,
@@ -94,6 +96,7 @@ impl Host {
             Self {
                 version: version(),
                 dup_info: mem::transmute::<*mut c_void, DupInfo>(symbol(c"fi_dupinfo")?),
+                free_info: mem::transmute::<*mut c_void, FreeInfo>(symbol(c"fi_freeinfo")?),
                 param_define: mem::transmute::<*mut c_void, ParamDefine>(symbol(
                     c"fi_param_define",
                 )?),
@@ -121,6 +124,18 @@ impl Host {
         // SAFETY: fi_dupinfo(NULL) is fi_allocinfo().
         let info = unsafe { (self.dup_info)(ptr::null()) };
         if info.is_null() { Err(Errno::ENOMEM) } else { Ok(info) }
+    }
+
+    /// Frees a list of structures.
+    ///
+    /// # Safety
+    /// `first` is null, or begins a list of structures of [`Host::allocate_info`] that only the
+    /// caller has.
+    pub(crate) unsafe fn free_infos(&self, first: *mut sys::fi_info) {
+        if !first.is_null() {
+            // SAFETY: the caller vouches for the list.
+            unsafe { (self.free_info)(first) };
+        }
     }
 
     /// Describes a parameter to libfabric, for `fi_info -e`.
@@ -183,6 +198,29 @@ impl Host {
                 c"%s\n".as_ptr(),
                 text.as_ptr(),
             );
+        }
+    }
+}
+
+#[cfg(test)]
+impl Host {
+    /// Creates a host that can only allocate and free structures.
+    pub(crate) fn with_infos(dup_info: DupInfo, free_info: FreeInfo) -> Self {
+        unsafe extern "C" fn unused() {
+            std::process::abort();
+        }
+        let unused = unused as *const ();
+        // SAFETY: a test never calls the other functions; their types are those of pointers.
+        unsafe {
+            Self {
+                version: 0,
+                dup_info,
+                free_info,
+                param_define: mem::transmute::<*const (), ParamDefine>(unused),
+                param_get: mem::transmute::<*const (), ParamGet>(unused),
+                log_enabled: mem::transmute::<*const (), LogEnabled>(unused),
+                log: mem::transmute::<*const (), Log>(unused),
+            }
         }
     }
 }

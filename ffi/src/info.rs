@@ -190,13 +190,14 @@ impl Info {
         }
     }
 
-    /// Allocates the structure for C; `fi_freeinfo` frees it.
-    pub(crate) fn into_raw(self, host: &Host) -> Result<*mut sys::fi_info> {
-        let raw = host.allocate_info()?;
-        // SAFETY: libfabric just allocated it with every attribute. Strings and addresses come from
-        // malloc, as fi_freeinfo expects.
+    /// Writes the fields into a structure for C.
+    ///
+    /// # Safety
+    /// [`Host::allocate_info`] has allocated the structure.
+    unsafe fn write(self, info: &mut sys::fi_info) -> Result<()> {
+        // SAFETY: libfabric allocates the structure with every attribute. Strings and addresses
+        // come from malloc, as fi_freeinfo expects.
         unsafe {
-            let info = &mut *raw;
             info.caps = self.caps;
             info.mode = self.mode;
             info.addr_format = self.addr_format;
@@ -223,7 +224,47 @@ impl Info {
                 to.api_version = fabric.api_version;
             }
         }
-        Ok(raw)
+        Ok(())
+    }
+}
+
+/// A list of structures for C, which is freed if C does not get it.
+pub(crate) struct RawInfos<'a> {
+    first: *mut sys::fi_info,
+    host: &'a Host,
+}
+
+impl<'a> RawInfos<'a> {
+    /// Creates an empty list.
+    pub(crate) fn new(host: &'a Host) -> Self {
+        Self { first: std::ptr::null_mut(), host }
+    }
+
+    /// Adds a structure at the front.
+    pub(crate) fn push_front(&mut self, info: Info) -> Result<()> {
+        let raw = self.host.allocate_info()?;
+        // SAFETY: the host has just allocated it.
+        unsafe {
+            (*raw).next = self.first;
+            self.first = raw;
+            info.write(&mut *raw)
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_null()
+    }
+
+    /// Returns the list, which `fi_freeinfo` frees; null if it is empty.
+    pub(crate) fn into_raw(mut self) -> *mut sys::fi_info {
+        std::mem::replace(&mut self.first, std::ptr::null_mut())
+    }
+}
+
+impl Drop for RawInfos<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the structures come from the host, and C does not have them.
+        unsafe { self.host.free_infos(self.first) };
     }
 }
 
@@ -288,7 +329,46 @@ fn malloc_bytes(bytes: Option<&[u8]>) -> Result<(*mut libc::c_void, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+
+    static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+
+    unsafe extern "C" fn allocate(_: *const sys::fi_info) -> *mut sys::fi_info {
+        ALLOCATED.fetch_add(1, Ordering::Relaxed);
+        let fabric_attr = Box::into_raw(Box::default());
+        Box::into_raw(Box::new(sys::fi_info { fabric_attr, ..Default::default() }))
+    }
+
+    unsafe extern "C" fn free(mut first: *mut sys::fi_info) {
+        while !first.is_null() {
+            ALLOCATED.fetch_sub(1, Ordering::Relaxed);
+            // SAFETY: `allocate` allocated both. The names come from malloc or are null.
+            unsafe {
+                let info = Box::from_raw(first);
+                let fabric = Box::from_raw(info.fabric_attr);
+                libc::free(fabric.name.cast());
+                libc::free(fabric.prov_name.cast());
+                first = info.next;
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_frees_the_structures_for_c() {
+        let host = Host::with_infos(allocate, free);
+        let info = |name: &str| {
+            let fabric = FabricAttr { name: Some(name.to_owned()), ..FabricAttr::default() };
+            Info { fabric: Some(fabric), ..Info::default() }
+        };
+        let mut list = RawInfos::new(&host);
+        assert_eq!(list.push_front(info("right")), Ok(()));
+        assert_eq!(list.push_front(info("no C\0string")), Err(Errno::EINVAL));
+        assert_eq!(ALLOCATED.load(Ordering::Relaxed), 2);
+        drop(list);
+        assert_eq!(ALLOCATED.load(Ordering::Relaxed), 0);
+    }
 
     /// Sizes as measured with each version of the headers.
     #[test]

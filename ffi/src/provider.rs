@@ -5,7 +5,6 @@
 use std::{
     cell::UnsafeCell,
     ffi::{c_char, c_int, c_void},
-    ptr,
     sync::{Arc, Once},
 };
 
@@ -13,7 +12,7 @@ use crate::{
     errno::{Errno, Result},
     guard,
     host::Host,
-    info::{FabricAttr, Info},
+    info::{FabricAttr, Info, RawInfos},
     log,
     ops::{
         answer,
@@ -134,18 +133,13 @@ unsafe extern "C" fn getinfo<P: Provider>(
             }
         };
         let host = Host::get().ok_or(Errno::EOTHER)?;
-        let mut first = ptr::null_mut();
-        for info in P::getinfo(query)?.into_iter().rev() {
-            let raw = info.into_raw(host)?;
-            // SAFETY: just allocated.
-            unsafe { (*raw).next = first };
-            first = raw;
-        }
-        if first.is_null() {
+        let mut list = RawInfos::new(host);
+        P::getinfo(query)?.into_iter().rev().try_for_each(|info| list.push_front(info))?;
+        if list.is_empty() {
             return Err(Errno::ENODATA);
         }
         // SAFETY: `to` is null or valid for a write.
-        unsafe { answer(to, || Ok(first)) }
+        unsafe { answer(to, || Ok(list.into_raw())) }
     })
 }
 
