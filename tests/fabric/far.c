@@ -10,7 +10,8 @@
 //                    message that the peer never receives
 //     hold           one message each way, then nothing, without any progress
 //     sink           receives from any source until a message with the tag STOP
-//     named          like sink, from PEER, whose name it inserts after a message of another process has come
+//     named          like sink, but inserts the name of PEER after a message of another process has come,
+//                    and receives only from PEER
 //     seldom SECONDS like sink, but polls for 5 ms and computes for SECONDS, in turns
 //     one            one short message with the tag STOP
 //     flood          long messages without end
@@ -181,8 +182,8 @@ static void take_all(fi_addr_t source) {
     }
 }
 
-// Waits until a message has come, and leaves it in the queue. Then polls for longer than the provider takes to
-// notice the end of a connection.
+// Waits until a message has come, and leaves it in the queue. Then polls for longer than the provider
+// takes to notice the end of a connection.
 static void await_message(void) {
     struct fi_msg_tagged probe = {.addr = FI_ADDR_UNSPEC, .ignore = ~0ull};
     struct fi_cq_tagged_entry entry;

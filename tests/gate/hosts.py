@@ -308,8 +308,8 @@ def a_name_is_needed_to_connect(hosts, place):
 
 
 def an_impostor_is_found_when_the_name_comes(hosts, place):
-    """A process that has only the name of the sink sends as the endpoint `real`, and stays or ends. Then the
-    sink inserts the name of that endpoint, and receives only from it."""
+    """A process that has only the name of the sink sends as the endpoint `real`, and stays or ends.
+    Then the sink inserts the name of that endpoint, and receives only from it."""
     for how in ("stay", "end"):
         sink_file, real_file, named_file, door_file = (
             place / f"{end}-{how}" for end in ("sink", "real", "named", "door")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Connects to an endpoint as a process that was given only the name of this endpoint, claims the address of
-another endpoint, and sends tagged messages: impostor.py NAME NAME-OF-THE-OTHER stay|end
+"""Connects to an endpoint as a process that was given only the name of this endpoint, claims the
+address of another endpoint, and sends tagged messages: impostor.py NAME NAME-OF-THE-OTHER stay|end
 
-The names are in hexadecimal digits; the secret in the second name is not used. The handshake and the frames
-are described in channel/src/net (secret.rs, handshake.rs, frame.rs). With `stay` the connection stays open
-until standard input ends, and then more messages are sent."""
+The names are in hexadecimal digits; the secret in the second name is not used. The handshake and the
+frames are described in channel/src/net (secret.rs, handshake.rs, frame.rs). With `stay` the
+connection stays open until standard input ends, and then more messages are sent."""
 
 import contextlib
 import hashlib
