@@ -107,7 +107,7 @@ const _: () = assert!(overflow::CHUNK_BYTES == SLOTS as usize * SLOT, "a chunk i
 ///
 /// # Panics
 /// The offset is not aligned, or the atomic is not within a segment.
-#[inline(always)]
+#[inline]
 const fn check_offset(offset: usize, len: usize) {
     assert!(offset.is_multiple_of(len) && offset <= LENGTH - len, "no word of a segment");
 }
@@ -376,7 +376,7 @@ impl Segment {
     /// Returns whether the segment is open. If its owner dies, it stays open until a process
     /// notices the death and marks it.
     pub fn is_open(&self) -> bool {
-        self.word32(STATE).load(Ordering::Acquire) == OPEN
+        self.fixed_word32::<STATE>().load(Ordering::Acquire) == OPEN
     }
 
     /// Makes void all operations of the owner that began before the one with the age `first`. Peers
@@ -499,27 +499,27 @@ impl Segment {
     /// The word that announces a copy ([`super::cma`]): the inode of the segment whose owner's
     /// memory this endpoint copies from or to; 0 if it does not copy.
     pub(super) fn cma_word(&self) -> &AtomicU64 {
-        self.word(CMA_WORD)
+        self.fixed_word::<CMA_WORD>()
     }
 
     /// Next position of the ring that a sender may claim.
     pub(crate) fn tail(&self) -> &AtomicU64 {
-        self.word(TAIL)
+        self.fixed_word::<TAIL>()
     }
 
     /// First position that the owner has not consumed, as last published.
     pub(crate) fn head(&self) -> &AtomicU64 {
-        self.word(HEAD)
+        self.fixed_word::<HEAD>()
     }
 
     /// How the owner sleeps; 0 if it does not (see [`super::doorbell`]).
     pub(crate) fn doorbell(&self) -> &AtomicU32 {
-        self.word32(DOORBELL)
+        self.fixed_word32::<DOORBELL>()
     }
 
     /// Not zero if the owner may sleep at all.
     pub(crate) fn sleeps(&self) -> &AtomicU32 {
-        self.word32(SLEEPS)
+        self.fixed_word32::<SLEEPS>()
     }
 
     /// Asks senders to write the time of each send into its slot
@@ -591,8 +591,25 @@ impl Segment {
         self.map.as_mut_ptr()
     }
 
-    /// Returns a word. The compiler removes the check of a constant offset.
-    #[inline(always)]
+    /// Returns a word of the message path, whose offset is checked when this file is compiled. A
+    /// check in the code, although removed later, would keep the compiler from inlining callers.
+    #[inline]
+    fn fixed_word<const OFFSET: usize>(&self) -> &AtomicU64 {
+        const { check_offset(OFFSET, 8) };
+        // SAFETY: as in `word`.
+        unsafe { AtomicU64::from_ptr(self.base().add(OFFSET).cast()) }
+    }
+
+    /// Does the same as [`Self::fixed_word`], for half a word.
+    #[inline]
+    fn fixed_word32<const OFFSET: usize>(&self) -> &AtomicU32 {
+        const { check_offset(OFFSET, 4) };
+        // SAFETY: as in `word`.
+        unsafe { AtomicU32::from_ptr(self.base().add(OFFSET).cast()) }
+    }
+
+    /// Returns a word. Checks its offset.
+    #[inline]
     pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
         check_offset(offset, 8);
         // SAFETY: aligned and within the mapping, which lives as long as self.
@@ -600,7 +617,7 @@ impl Segment {
         unsafe { AtomicU64::from_ptr(self.base().add(offset).cast()) }
     }
 
-    #[inline(always)]
+    #[inline]
     fn word32(&self, offset: usize) -> &AtomicU32 {
         check_offset(offset, 4);
         // SAFETY: as in `word`.
