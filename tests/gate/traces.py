@@ -93,7 +93,7 @@ def same(arguments, mpi, programs):
     report = next(place.glob("1*.json"))
     text = report.read_text()
     changed = json.loads(text)
-    changed["tagged"]["umq"]["table_matches"] += 1
+    changed["tagged"]["umq"]["search_depth"]["hit_entries"] += 1
     report.write_text(json.dumps(changed))
     done = tcam(arguments, "replay", f"--against={place}", str(place))
     told = done.returncode == 1 and "1 of 8 contexts differ." in done.stderr
