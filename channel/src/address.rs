@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Packs the address of an endpoint into one word, and unpacks it.
+//! Packs the address of an endpoint into one word, and unpacks it; the backlog of its listener.
 
 use std::net::SocketAddrV4;
+
+/// Maximum number of connections that the kernel keeps until they are accepted, if
+/// `net.core.somaxconn` is not less.
+pub const BACKLOG: i32 = 4096;
 
 /// Returns an address as one word, which is never zero.
 #[must_use]

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use channel::address::BACKLOG;
 use ffi::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
 
@@ -17,10 +18,6 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
 const TRIES: u32 = 10;
 /// Time between attempts.
 const WAIT: Duration = Duration::from_millis(2);
-
-/// Maximum number of connections that the kernel keeps until they are accepted, if
-/// `net.core.somaxconn` is not less.
-const BACKLOG: i32 = 4096;
 
 /// Length in bytes of `struct sockaddr_in`.
 pub(crate) const LEN: usize = 16;

@@ -49,11 +49,8 @@ use super::{
     secret::{Claim, HandshakeRole, Nonce, PROOF, Seal, Secret, Session},
     unproved::Unproved,
 };
-use crate::identity::random;
+use crate::{address::BACKLOG, identity::random};
 
-/// Maximum number of connections that the kernel keeps until they are accepted, if
-/// `net.core.somaxconn` is not less.
-const BACKLOG: i32 = 4096;
 /// Maximum time for which one poll accepts connections. In this time, a process that has computed
 /// accepts all connections that the kernel has kept, at up to 60 us each.
 const ACCEPTING: Duration = Duration::from_millis(250);
@@ -63,7 +60,7 @@ const LEAST_ACCEPTING: Duration = Duration::from_micros(20);
 const ACCEPTING_PART: u32 = 4;
 /// Maximum number of accepted connections whose dialer has proved nothing.
 const MOST_UNPROVED: usize = 1024;
-/// The same, as a part of the descriptors of the process, if that is less.
+/// Such connections take at most one in this number of the descriptors of the process.
 const UNPROVED_PART: usize = 8;
 /// Time after which an accepted connection is closed if its dialer has proved nothing. It is long,
 /// because a peer that computes polls rarely.
