@@ -67,11 +67,11 @@
 //! Operations are in the order of the file, which is the order in which the device handled them.
 //! Their times never decrease. If the header says that times are exact, each operation has its own
 //! time: that of the call that made it, and for an arrival the time at which the message came. The
-//! sender of the message writes that time into the slot (`channel/src/wire.rs`), or into the frame
-//! of the network, whose receiver knows the offset of the clocks within an *error*
-//! (`channel/src/net/peer_clock.rs`); it is 0 up to the first such record. A message to receives that
-//! several endpoints share has the time at which the device handled it. A message that came before
-//! the previous operation has the time of that operation.
+//! sender of the message writes that time into the slot (`channel/src/wire.rs`) or into the frame of
+//! the network. The receiver of a frame knows the offset of the clocks within an *error*
+//! (`channel/src/net/peer_clock.rs`). Up to the first such record, the error is 0. A message to
+//! receives that several endpoints share has the time at which the device handled it. A message that
+//! came before the previous operation has the time of that operation.
 //!
 //! Times of version 6 are coarse, because it had neither *step*, *later* nor *error*. An operation
 //! has the time of the recorder's last reading of the clock, which was at most 64 operations before.

@@ -360,7 +360,7 @@ impl EpShared {
     }
 
     /// Returns whether messages may have come that the engine has not handled. Over the network,
-    /// only a poll of the engine can tell.
+    /// only a poll of the engine finds that out.
     #[inline]
     pub(crate) fn may_have_arrivals(&self) -> bool {
         self.net.is_some() || ring::has_arrivals(&self.own)

@@ -141,7 +141,7 @@ fn guarded(call: impl FnOnce() -> Result<()>) -> Result<()> {
 }
 
 /// Lets an endpoint panic at a place while it posts, sends and polls. Then checks every call on it,
-/// and that its peer is told.
+/// and that its peer sees it as closed.
 fn panics_at(place: PanicAt, threading: u32) {
     let (one, other) = (TestEndpoint::new(threading), TestEndpoint::new(threading));
     one.list(&other);

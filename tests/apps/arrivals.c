@@ -3,8 +3,9 @@
 // Prints the number of unexpected messages on all ranks, which follows from the program.
 //     arrivals late|inorder|bcasts COUNT BYTES MS      arrivals halo FIELDS BYTES MS STEPS
 // late, inorder: rank 0 sleeps for MS ms, and then receives COUNT messages of each other rank. late
-// posts all receives and waits for them; inorder receives one message at a time. bcasts: rank 1 joins
-// COUNT broadcasts MS ms late. halo: each odd rank begins each of STEPS exchanges MS ms late.
+// posts all receives at once, and inorder receives one message at a time.
+// bcasts: rank 1 joins COUNT broadcasts MS ms late.
+// halo: each odd rank begins each of STEPS exchanges MS ms late.
 #include "check.h"
 #include <time.h>
 

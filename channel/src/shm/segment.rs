@@ -600,7 +600,7 @@ impl Segment {
         unsafe { AtomicU64::from_ptr(self.base().add(OFFSET).cast()) }
     }
 
-    /// Does the same as [`Self::fixed_word`], for half a word.
+    /// Returns half a word of the message path; see [`Self::fixed_word`].
     #[inline]
     fn fixed_word32<const OFFSET: usize>(&self) -> &AtomicU32 {
         const { check_offset(OFFSET, 4) };

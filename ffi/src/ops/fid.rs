@@ -79,8 +79,8 @@ unsafe extern "C" fn close<T: Object>(fid: *mut sys::fid) -> c_int {
     })
 }
 
-/// An object that this thread closes. It is not in the registry meanwhile; if the close fails, it
-/// returns there.
+/// An object that this thread closes. The registry does not contain it meanwhile, and contains it
+/// again if the close fails.
 struct Closing {
     fid: usize,
     of: TypeId,
