@@ -164,19 +164,17 @@ fn arrival_note(facts: &Facts) -> String {
     format!("{text}.")
 }
 
-/// Returns the limits of the answer, one per item.
+/// Returns the limits of the answer that a reader must know, one per item.
 fn limits(facts: &Facts) -> Vec<String> {
     let mut limits: Vec<String> = facts.order.iter().cloned().collect();
     if facts.generated {
         limits.push("The times of a generated recording are invented: no costs are given.".into());
     } else {
-        limits.push(format!(
+        limits.push(
             "Costs are modelled shares of the run's time on the rank that pays most, without \
-             overlap; costs of ranks that wait for each other add up. Search: the time to search a \
-             list on the host. +1 us each: an assumed {} ns more for each message that a table \
-             passes to the host.",
-            whole(2 * WAY_NS)
-        ));
+             overlap; costs of ranks that wait for each other add up."
+                .into(),
+        );
     }
     if facts.crowded {
         limits.push(
@@ -187,33 +185,46 @@ fn limits(facts: &Facts) -> Vec<String> {
         limits.push(arrival_note(facts));
     }
     limits.extend(waits_note(facts.waited).map(|note| note + "."));
-    limits.extend(facts.shares.iter().map(|note| format!("{note}.")));
-    if !facts.generated && facts.seconds.most < SHORT {
-        limits.push(
-            "Much of so short a run is its start: the costs of a longer one are higher.".into(),
-        );
+    limits
+}
+
+/// Returns what explains the figures, and what a reader may do next, one per item. The most
+/// important item is first.
+fn hints(facts: &Facts) -> Vec<String> {
+    let mut hints: Vec<_> = facts.shares.iter().map(|note| format!("{note}.")).collect();
+    if !facts.generated {
+        hints.push(format!(
+            "Search: the time to search a list on the host. +1 us each: an assumed {} ns more for \
+             each message that a table passes to the host.",
+            whole(2 * WAY_NS)
+        ));
     }
-    if facts.runs == 1 {
-        limits.push("One run shows no spread: record three.".into());
-    }
-    limits.push(match facts.nodes {
+    hints.push(match facts.nodes {
         None => "All ranks of a host share one NIC, which also gets the messages within the host. \
                  --ppn P: a NIC has P ranks, and gets the messages between nodes only."
             .into(),
         Some(1) => "One node is assumed: messages within a node are left out.".into(),
         Some(nodes) => format!("{nodes} nodes are assumed: messages within a node are left out."),
     });
+    if facts.runs == 1 {
+        hints.push("One run shows no spread: record three.".into());
+    }
+    if !facts.generated && facts.seconds.most < SHORT {
+        hints.push(
+            "Much of so short a run is its start: the costs of a longer one are higher.".into(),
+        );
+    }
     let is_short =
         |name: &str| facts.devices.iter().any(|of| of.judged.device == name && !of.judged.suffices);
     if !facts.generated && is_short("uet") {
-        limits.push(
+        hints.push(
             "uet: the costs lack the time to send a message again if it found no receive.".into(),
         );
     }
     if facts.holds_back && is_short("cassini-hardware") {
-        limits.push("cassini-hardware would hold senders back; here it spills.".into());
+        hints.push("cassini-hardware would hold senders back; here it spills.".into());
     }
-    limits
+    hints
 }
 
 /// Returns what the columns and rows of the answer mean, one per item.
@@ -302,7 +313,7 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
         devices.row(cells.chain([device.judged.why.clone()]));
     }
     text += &html::table(&devices);
-    text += &html::list(limits(facts).into_iter().chain(legend(facts)));
+    text += &html::list(limits(facts).into_iter().chain(hints(facts)).chain(legend(facts)));
     text += &format!("<blockquote>{}</blockquote>\n", paragraph(&quote(facts)));
     Ok(html::section("Answer", &text))
 }
@@ -328,7 +339,7 @@ fn paragraph(text: &str) -> String {
     format!("<p>{}</p>\n", escaped(text))
 }
 
-/// Number of lines on the terminal beyond which sentences of the legend are left out.
+/// Number of lines on the terminal beyond which hints and sentences of the legend are left out.
 const LINES: usize = 40;
 
 /// Returns the lines for the terminal.
@@ -357,7 +368,7 @@ pub(crate) fn lines(facts: &Facts) -> Vec<String> {
     lines.extend(limits(facts).into_iter().flat_map(item));
     let quote = folded(&format!("To quote: {}", quote(facts)), 0);
     let mut room = LINES.saturating_sub(lines.len() + 1 + quote.len());
-    for item in legend(facts).into_iter().map(item) {
+    for item in hints(facts).into_iter().chain(legend(facts)).map(item) {
         // A sentence that does not fit is left out, not cut off.
         if item.len() <= room {
             room -= item.len();
@@ -414,7 +425,9 @@ fn narrow(share: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::facts::{DividedPool, Needed};
     use super::*;
+    use crate::capacity::Judged;
 
     #[test]
     fn shares_are_as_narrow_as_their_column() {
@@ -425,5 +438,89 @@ mod tests {
         assert_eq!(told(0.001, 0.002), "< 0.01");
         assert_eq!(told(0.001, 0.012), "0-0.01");
         assert_eq!(told(0.0, 0.2), "0-0.2");
+    }
+    /// A page on which every note that concerns its figures is needed.
+    fn with_all_notes() -> Facts {
+        fn range<T>(least: T, most: T) -> Range<T> {
+            Range { least, most }
+        }
+        let needed = || Needed {
+            name: "ranks 0-3, 8-11, 16-19 and 1,020 more".into(),
+            prq: range(44_448, 44_455),
+            umq: range(44_448, 44_455),
+            umq_at_least: range(44_448, 44_455),
+            internal: range(8, 64),
+            at_once: range(44_650, 46_650),
+        };
+        let device = |name: &str, entries: &[u64], why: &str| DeviceResult {
+            judged: Judged {
+                device: name.into(),
+                suffices: false,
+                by_design: 1,
+                overflowed: 1,
+                why: why.into(),
+            },
+            entries: entries.to_vec(),
+            suffices_in: 0,
+            cpu_list_percent: range(10.04, 99.96),
+            with_way_percent: range(10.04, 99.96),
+        };
+        Facts {
+            title: "fds_gather".into(),
+            program: "fds_gather".into(),
+            command: "fds_gather --steps 4".into(),
+            mpi: "MPICH 5.0.2".into(),
+            ranks: 1_032,
+            ranks_of: 1_032,
+            hosts: 2,
+            processors: Some(64),
+            crowded: true,
+            generated: false,
+            exit_status: Some(0),
+            runs: 1,
+            messages: range(1_234_567, 1_234_567),
+            seconds: range(0.1, 0.1),
+            nodes: None,
+            rank: needed(),
+            nic: needed(),
+            divided_pool: DividedPool { device: "cassini-hybrid", entries: range(52_388, 52_392) },
+            devices: vec![
+                device("cassini-hybrid", &[65_536], ""),
+                device("cassini-hardware", &[65_536], ""),
+                device("cassini-software", &[0, 0], "has no PRQ; has no UMQ"),
+                device("connectx", &[1_023, 0], "small buffers: 1,163; has no UMQ"),
+                device("portals4-ref", &[1_024, 1_024], "table full: 1,520; behind: 12,345"),
+                device("alpu", &[256, 256], "table full: 1,520; behind: 12,345"),
+                device("uet", &[65_536, 0], "has no UMQ"),
+            ],
+            sizes: vec![],
+            order: Some(
+                "A NIC's need is a range because the order of ranks within 1,234 us is unknown: \
+                 hosts have different clocks."
+                    .into(),
+            ),
+            lack: None,
+            polled: 1,
+            waited: 1_234_567,
+            shares: Some(
+                "Ranks have up to 16 endpoints, each with tables of its own: high-water marks are \
+                 those of one, and add up on a NIC that they share"
+                    .into(),
+            ),
+            holds_back: true,
+        }
+    }
+
+    #[test]
+    fn a_page_has_at_most_forty_lines_and_every_limit() {
+        let facts = with_all_notes();
+        let lines = lines(&facts);
+        let page = lines.join("\n");
+        assert!(lines.len() <= LINES, "{} lines:\n{page}", lines.len());
+        assert!(lines.iter().all(|line| line.len() <= WIDTH), "{page}");
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for limit in limits(&facts).into_iter().chain([quote(&facts)]) {
+            assert!(words(&page).contains(&words(&limit)), "no {limit}:\n{page}");
+        }
     }
 }

@@ -180,9 +180,7 @@ impl Summary {
 /// receivers; `None` if that is 0.
 pub(crate) fn waits_note(waited: u64) -> Option<String> {
     let times = count(waited, "time");
-    (waited > 0).then(|| {
-        format!("A sender waited {times} for room at its receiver: the UMQ is a lower bound")
-    })
+    (waited > 0).then(|| format!("Senders waited for room {times}: the UMQ is a lower bound"))
 }
 
 /// Adds up reports one by one, and keeps only their heads.
@@ -638,10 +636,9 @@ mod tests {
         assert_eq!(Summary::of(&[report(0, 0)]).unwrap().waits_note(), None);
         assert_eq!(report(1, 2).waited(), 3);
         let note = Summary::of(&[report(1, 2), report(1997, 0)]).unwrap().waits_note().unwrap();
-        let expected =
-            "A sender waited 2,000 times for room at its receiver: the UMQ is a lower bound";
+        let expected = "Senders waited for room 2,000 times: the UMQ is a lower bound";
         assert_eq!(note, expected);
-        assert!(waits_note(1).unwrap().starts_with("A sender waited 1 time for room"));
+        assert!(waits_note(1).unwrap().starts_with("Senders waited for room 1 time"));
     }
 
     #[test]
