@@ -90,6 +90,9 @@ static void vectors(void) {
     TRY(fi_readmsg(a.ep, &get, FI_COMPLETION));
     completion(&a);
     CHECK(!memcmp(back, local, 20000), "readmsg");
+    struct fi_msg_rma nowhere = {NULL, NULL, 0, a.peer, there, 0, NULL, 0};
+    FAILS(FI_EINVAL, fi_writemsg(a.ep, &nowhere, FI_COMPLETION | FI_REMOTE_CQ_DATA));
+    FAILS(FI_EINVAL, fi_readmsg(a.ep, &nowhere, FI_COMPLETION));
     memset(back, 0, 20000);
     TRY(fi_readv(a.ep, into, NULL, 2, a.peer, base + 3, key, NULL));
     completion(&a);

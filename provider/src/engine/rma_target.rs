@@ -162,6 +162,11 @@ impl RmaTarget {
         body: &Body<'_>,
     ) -> Result<(Served, RemoteParts)> {
         let (frame, bytes) = (Frame::unpack(header.count), body.bytes());
+        // A request of no parts would be reported to this process, although it names no region that
+        // the peer may write.
+        if frame.parts == 0 {
+            return Err(Errno::EPROTO);
+        }
         let parts = bytes.parts(frame.parts).ok_or(Errno::EPROTO)?;
         let rest = bytes.skip(size_of_val(parts.as_slice()));
         let len = usize::try_from(header.len).map_err(|_| Errno::EPROTO)?;

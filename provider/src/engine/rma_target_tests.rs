@@ -2,7 +2,13 @@
 //! Tests that requests of peers for local memory are served or refused according to the endpoint's
 //! capabilities.
 
-use ffi::{Errno, flags};
+use ffi::{
+    Buffer, Errno, flags,
+    ops::ep::{
+        OpFlags,
+        rma::{RemoteParts, Rma},
+    },
+};
 
 use crate::{attr, engine::pairs::*};
 
@@ -31,4 +37,24 @@ fn requests_without_the_capability_are_refused() {
             assert_eq!(one.has_reported(AT_ONE), Some(expected), "{what:?} {caps:#x}");
         }
     }
+}
+
+/// `fi_writemsg` refuses such an operation, so only a hostile peer sends it.
+#[test]
+fn a_write_of_no_parts_is_refused_and_not_reported() {
+    let [mut one, mut other] = connected_pair(None, 341, SETTINGS[0]);
+    let write = Rma {
+        write: true,
+        remote: RemoteParts::new([]).unwrap(),
+        buffer: Buffer::default(),
+        peer: 0,
+        data: Some(4711),
+        context: AT_ONE,
+        flags: OpFlags::Default,
+    };
+    one.engine.rma(&write).unwrap();
+    other.step();
+    one.step();
+    assert_eq!(one.has_reported(AT_ONE), Some(Err(Errno::EPROTO)));
+    assert!(other.reported.is_empty(), "{:?}", other.reported);
 }

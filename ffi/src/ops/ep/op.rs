@@ -225,12 +225,12 @@ pub(super) unsafe fn vector(iov: *const sys::iovec, count: usize) -> Result<Buff
 /// Returns the parts of the peer's memory that a `*msg` call names.
 ///
 /// # Errors
-/// `EINVAL` for more than [`IOV_LIMIT`] parts, or if the pointer is null and `count` is not 0.
+/// `EINVAL` for no part or more than [`IOV_LIMIT`] parts, or if the pointer is null.
 ///
 /// # Safety
 /// `first` is null or valid for reads of `count` parts.
 pub(super) unsafe fn remote_array<'a, T>(first: *const T, count: usize) -> Result<&'a [T]> {
-    if count > IOV_LIMIT {
+    if count == 0 || count > IOV_LIMIT {
         return Err(Errno::EINVAL);
     }
     // SAFETY: the caller vouches for the parts.
