@@ -91,7 +91,7 @@ pub(crate) enum Error {
     #[error("Ctrl-C a second time: not waiting for the program")]
     Interrupted,
 
-    #[error("{path}: {}", hint::of_report(.error))]
+    #[error("{path}: {}", hint::of_report(.path, .error))]
     Report { path: PathBuf, error: ReportError },
 
     #[error("no rank wrote a report: {why}")]

@@ -35,6 +35,8 @@ const PART: usize = 3;
 const NAMED: usize = 4;
 /// First bytes of a GOAL trace in text form.
 const GOAL: &[u8] = b"num_ranks ";
+/// Number of bytes at the start of a file by which its format is recognised.
+const HEAD: u64 = 256;
 
 /// First part of the name of a staging directory, to which a run writes its files.
 pub(crate) const STAGING: &str = ".new-";
@@ -137,12 +139,12 @@ pub(crate) fn of_trace(path: &Path, error: &TraceError) -> String {
 }
 
 /// Describes an error in a report.
-pub(crate) fn of_report(error: &ReportError) -> String {
+pub(crate) fn of_report(path: &Path, error: &ReportError) -> String {
     match error {
         ReportError::Json(json) if json.is_eof() => {
             format!("not a tcam report, or cut off in the middle: {json}")
         }
-        _ => error.to_string(),
+        _ => format!("{error}{}", foreign(path)),
     }
 }
 
@@ -253,13 +255,27 @@ fn tool(path: &Path) -> Option<&'static str> {
     let ending = path.extension().unwrap_or_default().to_str()?;
     match ending {
         "goal" => Some("GOAL (LogGOPSim)"),
-        "bin" | "meta" if name.starts_with("dumpi-") => Some("DUMPI (SST)"),
+        "bin" | "meta" if name.starts_with("dumpi") => Some("DUMPI (SST)"),
         "otf2" | "def" | "evt" => Some("OTF2 (Score-P)"),
+        "prv" | "pcf" => Some("Paraver (Extrae)"),
+        "clog2" | "slog2" => Some("MPE (Jumpshot)"),
         _ => {
-            let mut head = [0; GOAL.len()];
-            let read = host::regular::open(path).and_then(|mut file| file.read_exact(&mut head));
-            (read.is_ok() && head == GOAL).then_some("GOAL (LogGOPSim)")
+            let mut head = Vec::new();
+            let file = host::regular::open(path).ok()?;
+            file.take(HEAD).read_to_end(&mut head).ok()?;
+            of_head(&head)
         }
+    }
+}
+
+/// Returns the tool that wrote a file that begins with these bytes.
+fn of_head(head: &[u8]) -> Option<&'static str> {
+    let text = String::from_utf8_lossy(head);
+    let is_of_chrome =
+        text.contains("\"traceEvents\"") || text.starts_with('[') && text.contains("\"ph\"");
+    match head.starts_with(GOAL) {
+        true => Some("GOAL (LogGOPSim)"),
+        false => is_of_chrome.then_some("a trace viewer (Chrome, Perfetto)"),
     }
 }
 
@@ -303,7 +319,10 @@ mod tests {
 
     #[test]
     fn reports_that_are_cut_off_are_recognised() {
-        let told = |text| of_report(&nic::report::Report::from_json(text).unwrap_err());
+        let told = |text| {
+            let error = nic::report::Report::from_json(text).unwrap_err();
+            of_report(Path::new("none.json"), &error)
+        };
         for cut in ["{", "{\n", "{\"format\""] {
             assert!(told(cut).contains("cut off in the middle: EOF"), "{}", told(cut));
         }
@@ -331,17 +350,28 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let place = |name: &str| directory.path().join(name);
         fs::write(place("x.txt"), "num_ranks 2\nrank 0 {").unwrap();
+        fs::write(place("chrome.json"), r#"{"displayTimeUnit": "ns", "traceEvents": []}"#).unwrap();
+        fs::write(place("array.json"), r#"[{"name": "MPI_Send", "ph": "X"}]"#).unwrap();
         for (name, tool) in [
             ("x.txt", "GOAL"),
             ("a.goal", "GOAL"),
             ("dumpi-2026.11.25.10.00.00-0000.bin", "DUMPI"),
             ("dumpi-2026.meta", "DUMPI"),
+            ("dumpi.meta", "DUMPI"),
+            ("halo.prv", "Paraver"),
+            ("halo.slog2", "MPE"),
+            ("chrome.json", "Chrome"),
+            ("array.json", "Chrome"),
             ("traces.otf2", "OTF2"),
             ("traces/0.evt", "OTF2"),
         ] {
             let told = foreign(&place(name));
             assert!(told.contains(tool) && told.contains("tcam record -- "), "{told}");
         }
+        let error = nic::report::Report::from_json("{}").unwrap_err();
+        assert!(of_report(&place("chrome.json"), &error).contains("tcam record -- "));
+        fs::remove_file(place("chrome.json")).unwrap();
+        fs::remove_file(place("array.json")).unwrap();
         assert!(foreign(directory.path()).contains("GOAL"));
         fs::write(place("x.txt"), "num_rank").unwrap();
         for name in ["", "x.txt", "y.trace", "data.bin", "none"] {
