@@ -108,7 +108,19 @@ def told(arguments, what, *words):
         return None, None
     page = json.loads(done.stdout)
     check(page["format"] == "tcam-engines", f"{what}: {done.stdout[:300]}")
+    for case in page["cases"]:
+        ratios_by_hand(what, case["engines"])
     return page, page["cases"][-1]
+
+
+def ratios_by_hand(what, engines):
+    """Checks that the median ratio of each engine is one that the times allow: of both engines, 80 % of
+    the rounds are within the range, so in 60 % of the rounds the ratio is within these bounds."""
+    now = next((of["ns_a_message"] for of in engines if of["is_now"]), None)
+    for of in engines if now and now["low"] > 0 else []:
+        times, ratio = of["ns_a_message"], of["beside_now"]["median"]
+        least, most = times["low"] / now["high"], times["high"] / now["low"]
+        check(0.999 * least <= ratio <= 1.001 * most, f"{what}, {of['engine']}: {ratio}, not {least} to {most}")
 
 
 def generated(arguments, name, pattern, *words):
