@@ -626,10 +626,13 @@ pub(crate) mod tests {
     #[test]
     fn endpoints_of_a_rank_are_one_and_the_unknown_get_numbers() {
         let mut reports = vec![sample(3, 8, 5), sample(3, 8, 9), sample(0, 8, 1), sample(1, 8, 2)];
+        reports[0].tagged.lengths.every = 5;
         reports[1].tagged.lengths.every = 7;
         for report in &mut reports[2..] {
             report.rank = None;
         }
+        let longest_first = of([reports[1].clone(), reports[0].clone()]).unwrap();
+        assert_eq!(longest_first.ranks[0].lengths.every, 7);
         let experiment = of(reports).unwrap();
         let numbers: Vec<_> = experiment.ranks.iter().map(|rank| rank.number).collect();
         assert_eq!(numbers, [3, 4, 5]);
