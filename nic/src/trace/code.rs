@@ -125,6 +125,12 @@ impl OpWord {
     pub const fn kind(self) -> u32 {
         self.0 & KIND
     }
+
+    /// Returns true for the arrival of a message.
+    #[must_use]
+    pub const fn is_arrival(self) -> bool {
+        self.kind() == kind::ARRIVE
+    }
 }
 
 const fn halves(number: u64) -> [u32; 2] {

@@ -127,7 +127,7 @@ impl Recorder for Trace {
     #[inline]
     fn short(&mut self, head: OpWord, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
-        let now = self.time();
+        let now = self.time(head.is_arrival());
         let is_plain = self.pauses.is_none() && self.caller.is_same() && self.error == 0;
         if !is_plain || !self.try_put_known(now, head, &key) {
             self.record_short(now, head, bits, ignore, source);
@@ -140,7 +140,7 @@ impl Recorder for Trace {
             // They are rare, and often come long after other operations.
             self.idle();
         }
-        let now = self.time();
+        let now = self.time(matches!(op, Op::Arrive(_)));
         self.prepare(now, None);
         self.last = NONE;
         match op {
@@ -217,10 +217,14 @@ impl Trace {
 
     /// Returns the time of the operation that is recorded now: the time at which the message of an
     /// arrival came, if that is known, and otherwise the time of the clock. The time that a sender
-    /// wrote is not trusted, so it is at most that of the clock.
+    /// wrote is not trusted, so it is at most that of the clock. Forgets the time of a message that
+    /// was dropped before it was matched, which another operation follows.
     #[inline(always)]
-    fn time(&mut self) -> u64 {
-        let came = std::mem::take(&mut self.came);
+    fn time(&mut self, is_arrival: bool) -> u64 {
+        let mut came = std::mem::take(&mut self.came);
+        if !is_arrival {
+            (came, self.error) = (0, 0);
+        }
         // Of the messages that waited together, only the first reads the clock.
         if came == 0 || came > self.seen {
             self.seen = clock::now();

@@ -242,6 +242,16 @@ fn the_error_of_the_clock_of_a_peer_is_recorded_when_it_changes() {
 }
 
 #[test]
+fn the_time_of_a_dropped_message_is_not_that_of_the_next_operation() {
+    let post = Op::Post((&receive(5)).into());
+    let arrive = Op::Arrive(Envelope { source: 1, bits: 5, len: 8 });
+    // The second and the third time are those of messages that were dropped before their match.
+    let ops = [(arrive, Some(7)), (post, Some(8)), (Op::Cancel(0), Some(9)), (arrive, None)];
+    let times = times_of(&ops, false);
+    assert!(times.is_sorted_by(|one, next| next - one >= 1_000_000), "{times:?}");
+}
+
+#[test]
 fn an_arrival_has_the_time_that_its_sender_wrote_within_bounds() {
     let post = Op::Post((&receive(5)).into());
     let arrive = Op::Arrive(Envelope { source: 1, bits: 5, len: 8 });
