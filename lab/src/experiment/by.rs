@@ -143,9 +143,9 @@ impl Groups {
         let mut groups: Vec<_> = groups
             .filter(|group| group.prq != Part::default() || group.umq != Part::default())
             .collect();
-        groups.sort_by_key(|group| {
-            let Group { prq, umq, .. } = group;
-            std::cmp::Reverse((prq.at_mark + umq.at_mark, prq.added + umq.added))
+        groups.sort_by_cached_key(|Group { name, prq, umq }| {
+            let most_first = (prq.at_mark + umq.at_mark, prq.added + umq.added);
+            (std::cmp::Reverse(most_first), padded(name))
         });
         let [prq, umq] = QueueKind::BOTH.map(|queue| {
             fill::worst(makeups, queue).map_or((None, 0, 0.0, 0.0), |makeup| {
@@ -224,6 +224,12 @@ impl Groups {
             _ => shown.max(FEW).min(most),
         }
     }
+}
+
+/// Returns a name whose numbers have equally many digits, so that `tag 9` is sorted before `tag 10`.
+fn padded(name: &str) -> String {
+    let parts = name.split_inclusive(|of: char| !of.is_ascii_digit());
+    parts.map(|part| format!("{part:0>21}")).collect()
 }
 
 /// Elements of a group, and their sources and tags, for a sentence on the largest group.
@@ -478,6 +484,16 @@ mod tests {
     use matching::DecodedBits;
 
     use super::*;
+
+    #[test]
+    fn numbers_in_names_are_sorted_by_value() {
+        let mut names = ["tag 10 of world", "tag 9", "tag 9 of world", "tag 100", "rank 2", "tag"];
+        names.sort_by_cached_key(|name| padded(name));
+        assert_eq!(
+            names,
+            ["rank 2", "tag", "tag 9", "tag 9 of world", "tag 10 of world", "tag 100"]
+        );
+    }
 
     fn class(tag: i64, peer: Peer) -> ElementClass {
         let decoded =
