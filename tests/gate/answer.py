@@ -4,7 +4,6 @@
 that fail."""
 
 import argparse
-import csv
 import json
 import pathlib
 import re
@@ -13,8 +12,10 @@ import subprocess
 import sys
 import time
 
+import brute
+import figures
+import need
 from lib import mpi as runs
-from lib.brute_force import brute_force
 from lib.checks import check, exit_code
 from command import files, tcam
 from lib.slowness import within
@@ -107,58 +108,14 @@ def recordings(arguments, programs):
     shutil.rmtree(lacking)
 
 
-def cost_of_search(entries):
-    """Returns the cost in ns of a search of this many entries, as docs/devices.md gives it for
-    cpu-list."""
-    points = [(0, 0.0), (64, 64 * 2.7), (1024, 1024 * 4.5), (8192, 8192 * 5.1)]
-    for (before, least), (after, most) in zip(points, points[1:]):
-        if entries <= after:
-            return least + (most - least) * (entries - before) / (after - before)
-    return entries * 5.1
-
-
-def cost_by_hand(queue, way):
-    """Returns the cost in ns that overflow has in a queue. `way`: with 500 ns to the host and 500 ns
-    back."""
-    searches = sum(map(cost_of_search, queue.host_searches))
-    ways = 1000 * len(queue.host_searches) if way and queue.entries else 0
-    return searches + ways + 3 * queue.counts["spills"] + 22 * queue.counts["promotions"]
-
-
 def figures_by_hand(arguments):
-    """The figures of devices with tables for each rank, computed from operations.csv with lists in MPI
-    order: elements that spill, shares that fit at once, and costs."""
-    traces, out = PLACE / "fds-1", PLACE / "by-hand"
-    done = tcam(arguments, "export", f"--out={out}", traces)
-    check(done.returncode == 0, f"by hand: {done.stderr[-500:]}")
-    with (out / "operations.csv").open(encoding="utf-8") as file:
-        operations = list(csv.DictReader(file))
-    _, told = answered(arguments, traces)
-    seconds = max(int(row["ns"]) for row in operations) * 1e-9
-    check(abs(told["seconds"]["most"] - seconds) < 1e-6, f"by hand: {told['seconds']}, not {seconds} s")
-    lines = json.loads(tcam(arguments, "compare", "--json=-", traces).stdout)["lines"]
-    for name, entries in (("cassini-software", 0), ("alpu", 256)):
-        device = next(of for of in told["devices"] if of["device"] == name)
-        contexts = brute_force(operations, entries, "spill")
-        tagged = {rank: of for (rank, context), of in contexts.items() if context == "tagged"}
-        for way, part in ((False, "cpu_list_percent"), (True, "with_way_percent")):
-            costs = [sum(cost_by_hand(queue, way) for queue in (of.prq, of.umq)) for of in tagged.values()]
-            ours, theirs = 1e-7 * max(costs) / seconds, device[part]["most"]
-            check(ours > 0 and abs(ours - theirs) < 1e-4 * ours, f"by hand: {name} {part} {theirs}, not {ours}")
-        line = next(of for of in lines if of["what"] == name)
-        added = {queue: sum(getattr(of, queue).counts["inserts"] for of in tagged.values()) for queue in ("prq", "umq")}
-        spills = {queue: sum(getattr(of, queue).counts["spills"] for of in tagged.values()) for queue in ("prq", "umq")}
-        for queue, all_of in added.items():
-            found = line[f"{queue}_spills"], line[f"{queue}_spilled_percent"]
-            ours = spills[queue], 100 * spills[queue] / all_of
-            check(found[0] == ours[0] and abs(found[1] - ours[1]) < 1e-9, f"by hand: {name} {queue} {found}, not {ours}")
-        fit = 100 - 100 * sum(spills.values()) / sum(added.values())
-        check(abs(line["at_once_percent"] - fit) < 1e-9, f"by hand: {name} {line['at_once_percent']} %, not {fit} %")
-        sum_of = device["by_design"], device["overflowed"]
-        ours = (sum(spills.values()), 0) if entries == 0 else (0, sum(spills.values()))
-        check(sum_of == ours, f"by hand: {name} {sum_of} elements, not {ours}")
-    arrived = sum(of.arrived for of in tagged.values())
-    check(told["messages"]["most"] == arrived, f"by hand: {told['messages']}, not {arrived}")
+    """Compares all figures of a new recording with a brute force, also those of a device that overflows."""
+    brute.PLACE = need.PLACE = PLACE
+    traces = figures.Traces(arguments, PLACE / "fds-1", "mpich", "exact")
+    figures.figures(arguments, "by hand", traces)
+    for of in ("cassini-software", "alpu"):
+        costs = traces.replay(figures.DEVICES[of][0]).costs()
+        check(max(costs.values()) > 0, f"by hand: no costs of {of}")
 
 
 def placed_by_a_file(arguments):

@@ -70,7 +70,7 @@ def generate(place, seed):
             receives[at] = rng.choice([0.15, 0.5, 0.85])
         writer.put(writer.TIME, numbers=[now])
         source = None if rng.random() < wild else rng.randrange(RANKS)
-        key, chance = (rng.randrange(tags), 0, source), rng.random()
+        key, chance = (rng.randrange(tags), rng.choice([0, 0, 0, 1]), source), rng.random()
         if chance < 0.04:
             writer.put(writer.CANCEL, numbers=[rng.randrange(max(posted[at] - 30, 0), posted[at] + 1)])
         elif chance < 0.06:
@@ -78,7 +78,7 @@ def generate(place, seed):
         elif chance < 0.12:
             writer.put(rng.choice([writer.PEEK, writer.CLAIM, writer.DISCARD]), key)
         elif rng.random() < receives[at]:
-            writer.put(writer.POST, key, length=8)
+            writer.put(writer.POST, key, length=rng.choice([8, 8, 2000]))
             posted[at] += 1
         else:
             writer.put(writer.ARRIVE, (key[0], 0, rng.randrange(RANKS)), length=8)

@@ -15,12 +15,14 @@ COUNTS = [
 class Element:
     """A posted receive or an unexpected message."""
 
-    def __init__(self, number, row, refused):
+    def __init__(self, number, row, refused=""):
+        # `refused`: the reason for which the device refuses the element; empty if it takes it.
         self.number, self.refused, self.in_table = number, refused, False
         self.bits = int(row["match_bits"], 16)
         self.ignore = int(row["ignore_bits"] or "0", 16)
         self.source, self.source_rank = row["source"], row["source_rank"]
         self.bytes = int(row["bytes"] or 0)
+        self.kind = row["kind"]
         # Bytes left in a buffer of several messages, and the minimum that keeps it posted.
         self.left = self.least = None
         if row["multi_used"]:
@@ -61,7 +63,7 @@ class Queue:
         if self.entries == 0:
             return "disabled"
         if element.refused:
-            return "refused"
+            return element.refused
         if self.model == "sticky" and self.software:
             return "sticky"
         if full:
@@ -90,9 +92,10 @@ class Queue:
         else:
             self.counts["spills"] += 1
             self.reasons[why] += 1
+            self.counts["spills", element.kind] += 1
             # An element that the device refuses does not end the use of the table (`sticky`), and
             # is not held back. Without a table no element is refused.
-            element.refused = why == "refused"
+            element.refused = element.refused if why == element.refused else ""
             if not element.refused and self.model == "sticky" and self.entries > 0:
                 self.software = True
             if self.controls_flow() and not element.refused:
@@ -174,19 +177,26 @@ class Queue:
 
 class Context:
     """A context: its queue of posted receives (PRQ), its queue of unexpected messages (UMQ), and
-    its counts."""
+    its counts. `entries` is a pair if their tables differ. The device refuses receives of the kinds
+    in `refuse`, and those shorter than `below` bytes. `tag_bits` are the bits that a receive from any
+    tag ignores."""
 
-    def __init__(self, entries, model, refuse):
-        self.prq, self.umq = Queue(entries, model), Queue(entries, model)
-        self.refuse = refuse
+    def __init__(self, entries, model, refuse, below=0, tag_bits=(1 << 64) - 1):
+        prq, umq = entries if isinstance(entries, tuple) else (entries, entries)
+        self.prq, self.umq = Queue(prq, model), Queue(umq, model)
+        self.refuse, self.below, self.tag_bits = refuse, below, tag_bits
         self.posted = self.arrived = self.peeks = self.taken = 0
         self.has_left = False
         # Operations for which the row and the brute force differ.
         self.differ = []
 
     def refuses(self, row):
-        any_source = "any-source" in self.refuse and row["source"] == ""
-        return any_source or "non-contiguous" in self.refuse and row["contiguous"] == "false"
+        """Returns the reason for which the device refuses a receive, or an empty string."""
+        any_tag = int(row["ignore_bits"] or "0", 16) & self.tag_bits != 0
+        found = {"any-source": row["source"] == "", "non-contiguous": row["contiguous"] == "false", "any-tag": any_tag}
+        if any(found[kind] for kind in self.refuse):
+            return "refused"
+        return "short" if int(row["bytes"] or 0) < self.below else ""
 
     def play(self, row):
         what, found, number = row["operation"], None, row["number"]
@@ -198,13 +208,13 @@ class Context:
             if what != "held":
                 found = self.post(receive)
         elif what == "arrive":
-            found = self.arrive(Element(self.arrived, row, False))
+            found = self.arrive(Element(self.arrived, row))
         elif what == "peek":
             self.peeks += 1
-            found = self.umq.search(Element(None, row, False), counted=False)
+            found = self.umq.search(Element(None, row), counted=False)
         elif what in TAKES:
             self.peeks += 1
-            key = Element(None, row, False)
+            key = Element(None, row)
             found = self.umq.search(key, counted=self.umq.find(key) is not None)
             if found:
                 self.taken += 1
@@ -259,12 +269,13 @@ class Context:
         return found
 
 
-def brute_force(operations, entries, model, refuse=()):
-    """Plays the operations of every rank. Returns the contexts by (rank, context)."""
+def brute_force(operations, entries, model, refuse=(), **limits):
+    """Plays the operations of every rank. Returns the contexts by (rank, context). `limits`: of
+    `Context`."""
     contexts = {}
     for row in operations:
         key = int(row["rank"]), row["context"]
         if key not in contexts:
-            contexts[key] = Context(entries, model, refuse)
+            contexts[key] = Context(entries, model, refuse, **limits)
         contexts[key].play(row)
     return contexts
