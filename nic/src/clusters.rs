@@ -245,6 +245,21 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_no_text_or_cannot_be_read_is_no_file_of_clusters() {
+        struct Fails;
+        impl io::Read for Fails {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::PermissionDenied.into())
+            }
+        }
+        let error = ClustersHeader::read(&mut &b"\xff\n"[..]).unwrap_err();
+        assert!(matches!(error, ClustersError::Foreign));
+        let error = ClustersHeader::read(&mut io::BufReader::new(Fails)).unwrap_err();
+        assert!(matches!(error, ClustersError::Io(_)) && !error.is_other_job());
+        assert!(ClustersError::Rank(3).is_other_job());
+    }
+
+    #[test]
     fn another_job_and_damage_are_named() {
         assert_eq!(of(FILE, 2, None).unwrap_err(), "it has no line for rank 2");
         let error = of(FILE, 0, Some(8)).unwrap_err();

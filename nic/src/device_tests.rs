@@ -92,6 +92,97 @@ fn both_queues_of_both_contexts_draw_from_the_pool() {
 }
 
 #[test]
+fn numbers_and_lists_of_a_context_are_those_of_its_queues() {
+    let mut config = config(1);
+    config.prq.engine_config.layout = TagLayout::Mpich;
+    config.umq.overflow = Overflow::FlowControl;
+    let mut context = Context::<u32, char>::new(&config).unwrap();
+    context.keep_curves();
+    assert_eq!(context.layout(), TagLayout::Mpich);
+    for data in [1, 2, 3] {
+        assert!(matches!(context.post(&mut any_source(5, data)), Post::Pending));
+    }
+    for (name, is_full) in [('a', false), ('b', true)] {
+        let envelope = Envelope { source: 1, bits: 6, len: 0 };
+        assert!(!context.expects(&envelope) && context.arrive(&envelope).is_none());
+        context.keep(envelope, name);
+        assert_eq!(context.holds_back(), is_full);
+    }
+    assert!(context.expects(&Envelope { source: 1, bits: 5, len: 0 }));
+    let any = Key { bits: 6, ignore: 0, source: Source::ANY };
+    assert_eq!(context.claim(&any, 1).unwrap().unwrap().1, &'a');
+    let mut kept: Vec<_> = context.kept().copied().collect();
+    kept.sort_unstable();
+    assert_eq!((context.posted(), context.unexpected(), kept), (3, 1, vec!['a', 'b']));
+    // The searches of two arrivals passed one receive in the table, and two on the host.
+    let [prq, umq] = context.traversals().map(|of| of.in_a_list);
+    assert_eq!((prq, umq), (4, 0));
+    assert_eq!(context.search_depths()[0].miss_entries, 6);
+    let [prq, umq] = context.curves().unwrap();
+    assert_eq!((prq.host_entries(1), prq.host_entries(2), umq.host_entries(1)), (4, 2, 0));
+    let cancelled = context.cancel_all(|receive| receive.data != 2);
+    assert_eq!(cancelled.iter().map(|receive| receive.data).collect::<Vec<_>>(), [1, 3]);
+    assert_eq!((context.posted(), context.cancel_all(|_| true).len()), (1, 1));
+}
+
+/// Records the names of calls.
+struct Calls(Arc<parking_lot::Mutex<Vec<String>>>);
+
+impl Recorder for Calls {
+    fn short(&mut self, _: crate::trace::OpWord, bits: u64, _: u64, _: Source) {
+        self.0.lock().push(format!("short {bits}"));
+    }
+
+    fn record(&mut self, op: &crate::trace::Op) {
+        self.0.lock().push(format!("{op:?}"));
+    }
+
+    fn came(&mut self, ns: u64, error_ns: u32) {
+        self.0.lock().push(format!("came {ns} {error_ns}"));
+    }
+
+    fn idle(&mut self) {
+        self.0.lock().push("idle".to_owned());
+    }
+
+    fn close(&mut self) {
+        self.0.lock().push("close".to_owned());
+    }
+}
+
+#[test]
+fn recorders_of_both_contexts_are_called() {
+    let mut config = config(1);
+    config.prq.overflow = Overflow::FlowControl;
+    let mut device = Device::<u32, ()>::new(&config).unwrap();
+    let calls = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    for context in device.contexts() {
+        context.set_recorder(Box::new(Calls(Arc::clone(&calls))));
+    }
+    let told = || std::mem::take(&mut *calls.lock());
+    device.set_processes(9);
+    assert_eq!(told(), ["Processes(9)", "Processes(9)"]);
+    device.idle();
+    device.end_recording();
+    assert_eq!(told(), ["idle", "idle", "close", "close"]);
+    device.tagged.note_came(3, 4);
+    let posts = |device: &mut Device<u32, ()>, bits| {
+        matches!(device.tagged.post(&mut any_source(bits, 1)), Post::HeldBack)
+    };
+    assert!(!posts(&mut device, 5));
+    assert_eq!(told(), ["came 3 4", "short 5"]);
+    // A receive that is held back several times is recorded once, also if a send is between.
+    assert!(posts(&mut device, 6) && posts(&mut device, 6));
+    device.tagged.note_send(Sent { peer: 1, bits: 7, len: 8 });
+    assert!(posts(&mut device, 6));
+    let held = told();
+    assert_eq!(held.len(), 2, "{held:?}");
+    assert!(held[1].contains("Send") || held[1] == "short 7", "{held:?}");
+    device.tagged.count_if_held_back(&any_source(6, 1));
+    assert_eq!((told(), device.tagged.counters().prq.held_back), (vec![], 1));
+}
+
+#[test]
 fn a_claimed_message_belongs_to_its_context() {
     let mut device = Device::<u32, char>::new(&config(4)).unwrap();
     let key = Key { bits: 7, ignore: 0, source: Source::ANY };

@@ -204,6 +204,29 @@ mod tests {
     }
 
     #[test]
+    fn latencies_of_a_sum_are_printed_by_kind() {
+        let mut one = Latency::default();
+        assert_eq!(one.to_string(), "");
+        one.posts.record(4_000, 1_000);
+        let mut sum = one.clone();
+        sum.arrivals.record(7_000, 0);
+        sum.merge(&one);
+        sum.peeks.merge(&one.posts);
+        let text = sum.to_string();
+        let lines: Vec<Vec<_>> =
+            text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(
+            lines[1..],
+            [
+                ["arrivals", "7.0", "7.0", "7.0", "0.0"],
+                ["posts", "4.0", "4.0", "4.0", "1.0"],
+                ["peeks", "4.0", "4.0", "4.0", "1.0"],
+            ]
+        );
+        assert_eq!(one.to_string().lines().count(), 2);
+    }
+
+    #[test]
     fn quantiles_are_by_nearest_rank() {
         let mut latencies = Latencies::default();
         assert_eq!((latencies.mean_ns(), latencies.quantile_ns(0.5)), (None, None));

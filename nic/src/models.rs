@@ -108,6 +108,16 @@ mod tests {
     }
 
     #[test]
+    fn names_are_those_of_the_models() {
+        let all = MODELS.map(|model| model.name);
+        assert_eq!(names(&MODELS), all);
+        let modes = all.map(spilling_mode);
+        let hardware = all.iter().position(|name| *name == "cassini-hardware").unwrap();
+        assert_eq!(modes[hardware], Some("cassini-hybrid"));
+        assert_eq!(modes.into_iter().flatten().count(), 1);
+    }
+
+    #[test]
     fn a_parameter_that_the_user_sets_takes_precedence() {
         let set = [("device", "alpu"), ("prq_entries", "128")];
         let lookup = |name: &str| {

@@ -195,6 +195,27 @@ mod tests {
     }
 
     #[test]
+    fn messages_arrive_as_at_a_nic_if_anything_is_counted() {
+        let of = |set| Params::from_lookup(lookup(set)).unwrap();
+        for (set, counts, arrival) in [
+            (&[][..], false, "poll"),
+            (&[("report", "there")], true, "nic"),
+            (&[("trace", "there")], true, "nic"),
+            (&[("summary", "on")], true, "nic"),
+            (&[("report", "there"), ("arrival", "poll")], true, "poll"),
+            (&[("arrival", "nic")], false, "nic"),
+        ] {
+            let params = of(set);
+            assert_eq!(params.takes_counts(), counts, "{set:?}");
+            assert_eq!(params.has_arrival_of_nic(), arrival == "nic", "{set:?}");
+            let recorded = params.recorded();
+            assert_eq!(recorded["arrival"], arrival, "{set:?}");
+            assert_eq!(recorded["prq_entries"], "4096");
+            assert!(!recorded.contains_key("report"));
+        }
+    }
+
+    #[test]
     fn the_help_explains_each_engine_and_storage() {
         for param in PARAMS.iter().filter(|param| param.name.starts_with("host_")) {
             let Values::Words(values) = param.values else { continue };

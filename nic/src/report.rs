@@ -473,6 +473,27 @@ mod tests {
     }
 
     #[test]
+    fn any_operation_counts_and_sums_have_all_counts() {
+        assert!(!ContextCounters::default().has_operations());
+        let changes: [fn(&mut ContextCounters); 3] =
+            [|of| of.posts = 1, |of| of.arrivals = 1, |of| of.peeks = 1];
+        let mut sum = ContextCounters::default();
+        for change in changes {
+            let mut one = ContextCounters::default();
+            change(&mut one);
+            assert!(one.has_operations());
+            sum.merge(&one);
+            sum.merge(&one);
+        }
+        assert_eq!((sum.posts, sum.arrivals, sum.peeks), (2, 2, 2));
+        let mut report = Report::default();
+        for (name, waited) in [("shm", 3), ("net", 4)] {
+            report.channels.entry(name.to_owned()).or_default().waited = waited;
+        }
+        assert_eq!(report.waited(), 7);
+    }
+
+    #[test]
     fn the_writer_of_a_report_of_any_version_is_found() {
         let report = Report { format: FORMAT.to_owned(), pid: 7, ..Report::default() };
         assert_eq!(Report::writer(report.to_json().unwrap().as_bytes()), Some(7));

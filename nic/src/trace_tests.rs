@@ -147,6 +147,38 @@ fn errors_say_what_is_wrong() {
 }
 
 #[test]
+fn the_error_of_a_peer_is_that_of_its_messages() {
+    let arrival = |source| Op::Arrive(Envelope { source, bits: 0, len: 0 });
+    let mut bytes = header().to_bytes();
+    put_error(&mut bytes, 3, 70).unwrap();
+    put_error(&mut bytes, LARGEST_SOURCE, 80).unwrap();
+    Encoder::default().op(&mut bytes, &arrival(3)).unwrap();
+    let mut reader = Reader::new(&bytes[..]).unwrap();
+    assert_eq!(reader.bytes_read(), 0);
+    assert_eq!(reader.by_ref().count(), 1);
+    assert_eq!(reader.bytes_read(), (bytes.len() - HEADER) as u64);
+    let errors = [arrival(3), arrival(LARGEST_SOURCE), arrival(4), Op::Cancel(3)];
+    assert_eq!(errors.map(|op| reader.error(&op)), [70, 80, 0, 0]);
+    put_error(&mut bytes, LARGEST_SOURCE + 1, 80).unwrap();
+    assert!(read(&bytes).unwrap_err().to_string().ends_with("is damaged"));
+}
+
+#[test]
+fn a_window_has_whole_words_and_a_limit() {
+    let bytes = vec![7; 3 * WORD];
+    let read = |length: usize| read_window(&mut &bytes[..], length as u32);
+    assert!(read(0).unwrap().is_empty());
+    assert_eq!(read(3 * WORD).unwrap(), bytes);
+    let error = |length| read(length).unwrap_err().to_string();
+    assert!(error(WORD + 1).contains("a window of 5 bytes"));
+    assert!(error(LARGEST_WINDOW as usize + WORD).contains("names a window"));
+    let cut = HEADER + bytes.len();
+    for length in [4 * WORD, LARGEST_WINDOW as usize] {
+        assert_eq!(error(length), format!("cut off before the first record, after {cut} bytes"));
+    }
+}
+
+#[test]
 fn a_source_number_above_the_limit_is_damage() {
     let arrival = |source| file(&[(5, Op::Arrive(Envelope { source, bits: 0, len: 0 }))]);
     assert_eq!(read(&arrival(LARGEST_SOURCE)).unwrap().len(), 1);

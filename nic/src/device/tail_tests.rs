@@ -5,6 +5,8 @@
 
 use std::sync::{Arc, Barrier, atomic::AtomicU32};
 
+use matching::pool::{LocalPool, Share};
+use matching::timing::{Costs, Pace, Timing};
 use matching::{HostStorage, OffloadConfig, Source};
 use proptest::prelude::*;
 
@@ -142,6 +144,34 @@ fn play_tail(device: &TailDevice<u32, u32>, step: &Step, number: u32) -> String 
         Step::Arrive { bits } => format!("{:?}", device.arrive(true, &envelope(bits), || number)),
         _ => play(&mut device.whole(), step, number),
     }
+}
+
+#[derive(Debug)]
+struct NoPace;
+
+impl Pace for NoPace {
+    fn spend(&self, _: u64) {}
+}
+
+#[test]
+fn a_tail_device_is_for_queues_that_need_no_common_lock() {
+    let wanted = |change: fn(&mut DeviceConfig)| {
+        let mut config = config(4, false);
+        change(&mut config);
+        TailDevice::<u32, u32>::is_wanted(&config)
+    };
+    assert!(wanted(|_| {}) && wanted(|config| config.prq.overflow = Overflow::Prefix));
+    assert!(!wanted(|config| config.prq.overflow = Overflow::Sticky));
+    assert!(!wanted(|config| config.prq.engine = HostEngine::List));
+    assert!(!wanted(
+        |config| config.timing = Some(Timing { costs: Costs::default(), pace: Arc::new(NoPace) })
+    ));
+    assert!(!wanted(|config| config.pool =
+        Some(Arc::new(LocalPool::new(1).join(Share { reserved: 0, max: 1 }).unwrap()))));
+    let device = TailDevice::<u32, u32>::new(&config(4, false)).unwrap();
+    let whole = device.try_whole().expect("no lock is held");
+    assert!(device.try_whole().is_none());
+    drop(whole);
 }
 
 proptest! {

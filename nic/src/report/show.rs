@@ -216,3 +216,118 @@ fn write_measured(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use matching::{Choice, HostEngine};
+
+    use super::*;
+
+    /// A report without a value that has no line.
+    fn full() -> Report {
+        let mut report = Report { rank: Some(3), pid: 7, elapsed_s: 1.5, ..Report::default() };
+        report.written_at = WrittenAt::Running;
+        report.channels.entry("shm".to_owned()).or_default().waited = 1;
+        let tagged = &mut report.tagged;
+        (tagged.posts, tagged.arrivals, tagged.broken_promises.any_tag) = (1, 2, 3);
+        tagged.sizes.record(4);
+        (tagged.prq.spills, tagged.umq.high_water) = (5, 6);
+        (tagged.prq.modelled.table_ps, tagged.umq.modelled.spill_ps) = (7_000_000, 8_500_000);
+        tagged.prq.measured.search.table.ns = 9_500;
+        tagged.umq.measured.insert.host.ns = 2_000;
+        (tagged.prq.traversals.entries, tagged.umq.traversals.in_a_list) = (10, 11);
+        tagged.prq.traversals.found.record(12);
+        tagged.prq.kinds.collective.block_reasons.order = 13;
+        tagged.umq.kinds.point_to_point.block_reasons.short = 14;
+        let choice = Choice { engine: HostEngine::List.to_string(), after: 15, why: "why".into() };
+        tagged.umq.choices.push(choice);
+        tagged.prq.unclustered = 16;
+        report
+    }
+
+    /// Returns the lines that contain a text, with single spaces.
+    fn lines(report: &Report, part: &str) -> Vec<String> {
+        let text = report.to_string();
+        let lines = text.lines().filter(|line| line.contains(part));
+        lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    #[test]
+    fn each_value_has_its_line() {
+        let report = full();
+        for line in [
+            "tcam on libfabric : rank 3, pid 7",
+            "at , 1.500 s, of which 0.000016 s are modelled time",
+            "CUT SHORT: the process ended with this endpoint open, or it still runs",
+            "0.000012 s in matching, as measured",
+            "1 messages waited for room at their receivers",
+            "tagged: 1 receives posted, 2 messages arrived (0 bytes), 0 unexpected, 0 probes",
+            "BROKEN PROMISES: 0 receives from any source, 3 of any tag",
+            "spills 5 0",
+            "high water, both 0 6",
+            "modelled us, table 7.000 0.000",
+            "modelled us, spilled 0.000 8.500",
+            "us, table searches 9.500 0.000",
+            "us, host insertions 0.000 2.000",
+            "traversed on the host 10 0",
+            "traversed in one list 0 11",
+            "per search, found 12/12/12 -",
+            "bytes of a message 4/4/4",
+            "PRQ: order 13 0",
+            "UMQ: short 0 14",
+            "UMQ: list from element 15 on: why",
+            "PRQ: 16 elements from sources that are in no cluster",
+            "UMQ did not overflow; high-water mark 6",
+        ] {
+            let found = lines(&report, "");
+            assert!(found.iter().any(|of| of.trim_start() == line), "no {line}: {found:#?}");
+        }
+        assert_eq!(
+            lines(&report, "PRQ: "),
+            ["PRQ: order 13 0", "PRQ: 16 elements from sources that are in no cluster"]
+        );
+        assert_eq!(lines(&report, "PRQ did not").len() + lines(&report, "msg: ").len(), 0);
+    }
+
+    #[test]
+    fn values_of_zero_have_no_line() {
+        let mut report = Report::default();
+        report.tagged.arrivals = 1;
+        report.channels.entry("shm".to_owned()).or_default();
+        for part in [
+            "modelled",
+            "CUT SHORT",
+            "measured",
+            "waited",
+            "BROKEN",
+            "us, ",
+            "host insert",
+            "traversed",
+            "per search",
+            "bytes of a message",
+            "PRQ: ",
+            "UMQ: ",
+            "msg:",
+            "cluster",
+        ] {
+            assert_eq!(lines(&report, part), Vec::<String>::new());
+        }
+        assert_eq!(lines(&report, "overflow").len(), 2);
+        // One value of either queue is enough for a line.
+        let changes: [(fn(&mut ContextCounters), &str); 5] = [
+            (|of| of.umq.modelled.host_ps = 1, "modelled us"),
+            (|of| of.umq.traversals.entries = 1, "traversed"),
+            (|of| of.prq.measured.remove.table.ns = 1, "us, table removals"),
+            (|of| of.umq.measured.remove.table.ns = 1, "us, table removals"),
+            (|of| of.prq.kinds.point_to_point.block_reasons.order = 1, "PRQ: order"),
+        ];
+        for (change, part) in changes {
+            let mut report = report.clone();
+            change(&mut report.tagged);
+            assert_ne!(lines(&report, part), Vec::<String>::new(), "{part}");
+        }
+        report.tagged = ContextCounters::default();
+        report.msg.posts = 1;
+        assert_eq!((lines(&report, "tagged: ").len(), lines(&report, "msg: ").len()), (0, 1));
+    }
+}
