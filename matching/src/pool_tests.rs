@@ -24,6 +24,17 @@ fn a_state_fits_its_word() {
 }
 
 #[test]
+fn more_than_half_of_a_pool_counts_as_half_taken() {
+    for entries in [4, 5] {
+        let pool = LocalPool::new(entries);
+        let member = pool.join(ALL).unwrap();
+        let half: Vec<_> =
+            (0..4).map(|_| (member.take().unwrap(), member.is_half_taken()).1).collect();
+        assert_eq!(half, [false, false, true, true]);
+    }
+}
+
+#[test]
 fn reserves_are_kept_and_shares_are_limited() {
     let pool = LocalPool::new(10);
     let greedy = pool.join(Share { reserved: 0, max: 8 }).unwrap();
