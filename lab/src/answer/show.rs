@@ -523,4 +523,216 @@ mod tests {
             assert!(words(&page).contains(&words(&limit)), "no {limit}:\n{page}");
         }
     }
+
+    fn changed(change: fn(&mut Facts)) -> Facts {
+        let mut facts = with_all_notes();
+        change(&mut facts);
+        facts
+    }
+
+    fn suffices(facts: &mut Facts, name: &str) {
+        let device = facts.devices.iter_mut().find(|of| of.judged.device == name).unwrap();
+        (device.judged.suffices, device.suffices_in) = (true, facts.runs);
+    }
+
+    #[test]
+    fn each_sentence_has_its_condition() {
+        let text = |change| {
+            let facts = changed(change);
+            [vec![ran(&facts)], limits(&facts), hints(&facts), legend(&facts)].concat().join("\n")
+        };
+        // A part of the text, a change after which it is there, and changes after which it is not.
+        type Case = (&'static str, fn(&mut Facts), &'static [fn(&mut Facts)]);
+        let cases: [Case; 25] = [
+            ("A NIC's need is a range", |_| {}, &[|of| of.order = None]),
+            ("are invented: no costs", |of| of.generated = true, &[|_| {}]),
+            ("Costs are modelled", |_| {}, &[|of| of.generated = true]),
+            ("Ranks share processors", |_| {}, &[|of| of.crowded = false]),
+            (
+                "Messages arrived when",
+                |_| {},
+                &[|of| of.runs = 2, |of| of.polled = 0, |of| of.generated = true],
+            ),
+            ("In 1 of 2 runs messages", |of| of.runs = 2, &[|_| {}]),
+            (
+                "up to 10 us late",
+                |of| of.polled = 0,
+                &[|_| {}, |of| (of.polled, of.hosts) = (0, 1)],
+            ),
+            ("when it is sent", |of| (of.polled, of.hosts) = (0, 1), &[|of| of.polled = 0]),
+            ("room 1,234,567 times: the UMQ is a lower bound.", |_| {}, &[|of| of.waited = 0]),
+            ("Ranks have up to 16 endpoints", |_| {}, &[|of| of.shares = None]),
+            ("an assumed 1,000 ns", |_| {}, &[|of| of.generated = true]),
+            ("All ranks of a host", |_| {}, &[|of| of.nodes = Some(1)]),
+            ("One node is assumed", |of| of.nodes = Some(1), &[|_| {}, |of| of.nodes = Some(2)]),
+            ("2 nodes are assumed", |of| of.nodes = Some(2), &[|_| {}, |of| of.nodes = Some(1)]),
+            ("One run shows no spread", |_| {}, &[|of| of.runs = 2]),
+            (
+                "Much of so short a run",
+                |_| {},
+                &[|of| of.seconds.most = 0.2, |of| of.generated = true],
+            ),
+            ("uet: the costs lack", |_| {}, &[|of| suffices(of, "uet"), |of| of.generated = true]),
+            (
+                "cassini-hardware would",
+                |_| {},
+                &[|of| suffices(of, "cassini-hardware"), |of| of.holds_back = false],
+            ),
+            ("The MPI's receives take", |_| {}, &[|of| of.nic.internal.most = 0]),
+            (
+                "64 processors on each of 2 hosts",
+                |_| {},
+                &[|of| of.hosts = 1, |of| of.processors = None],
+            ),
+            (
+                "exit status not recorded",
+                |of| of.exit_status = None,
+                &[|_| {}, |of| of.generated = true],
+            ),
+            ("1,234,567 messages between nodes", |of| of.nodes = Some(2), &[|_| {}]),
+            ("no message goes through a NIC", |of| of.messages.most = 0, &[|_| {}]),
+            (
+                "all ranks are on one node",
+                |of| (of.messages.most, of.nodes) = (0, Some(1)),
+                &[|of| of.messages.most = 0, |of| (of.messages.most, of.nodes) = (0, Some(2))],
+            ),
+            (
+                "1 of 27 ranks",
+                |of| (of.ranks, of.ranks_of, of.generated) = (1, 27, true),
+                &[
+                    |of| (of.ranks, of.ranks_of) = (1, 27),
+                    |of| (of.ranks, of.ranks_of, of.generated) = (27, 27, true),
+                ],
+            ),
+        ];
+        for (part, with, without) in cases {
+            assert!(text(with).contains(part), "no {part}: {}", text(with));
+            for without in without {
+                assert!(!text(*without).contains(part), "{part}: {}", text(*without));
+            }
+        }
+        assert_eq!(
+            ran(&with_all_notes()),
+            "fds_gather --steps 4: 1,032 ranks of MPICH 5.0.2 on 64 processors on each of 2 hosts; \
+             1 run, exit status 0; 1,234,567 messages a run; 0.100 s"
+        );
+        assert!(
+            ran(&changed(|of| of.generated = true))
+                .ends_with("1 run, generated; 1,234,567 messages a run")
+        );
+        assert!(ran(&changed(|of| of.command.clear())).starts_with("fds_gather: "));
+    }
+
+    #[test]
+    fn the_quote_has_the_figures_and_the_failure() {
+        assert_eq!(
+            quote(&with_all_notes()),
+            format!(
+                "fds_gather --steps 4 on 1,032 ranks (64 processors) needed up to 44,455 entries for \
+                 the receives of a rank and 44,455 for its unexpected messages, and 44,650 to 46,650 \
+                 at one moment for a NIC of ranks 0-3, 8-11, 16-19 and 1,020 more (up to 64 of them \
+                 the MPI's own), in 1 run (tcam {}). No emulated device holds all. Messages arrived \
+                 when their receivers polled.",
+                env!("CARGO_PKG_VERSION")
+            )
+        );
+        for (change, part) in [
+            ((|of| of.crowded = false) as fn(&mut Facts), "on 1,032 ranks needed up to"),
+            (|of| of.exit_status = Some(3), "The program failed (exit status 3). fds_gather"),
+            (|of| of.exit_status = Some(3), "needed at least 44,455"),
+            (|of| of.exit_status = None, "needed up to 44,455"),
+            (|of| of.lack = Some("no rank 3".into()), "The recording is incomplete. fds_gather"),
+            (|of| suffices(of, "alpu"), "Of the emulated devices alpu hold all"),
+            (|of| (suffices(of, "alpu"), of.lack = Some("x".into())).1, "alpu held that."),
+            (|of| of.polled = 0, "No emulated device holds all."),
+            (|of| of.nic.internal.most = 0, "and 1,020 more, in 1 run"),
+            (
+                |of| of.messages.most = 0,
+                "No message of fds_gather --steps 4 on 1,032 ranks (64 pro",
+            ),
+        ] {
+            let quote = quote(&changed(change));
+            assert!(quote.contains(part), "no {part}: {quote}");
+        }
+        assert!(quote(&changed(|of| of.polled = 0)).ends_with("all."));
+    }
+
+    #[test]
+    fn rows_have_the_figures_of_their_device_and_need() {
+        let row = |change: fn(&mut Facts), at: usize| {
+            let facts = changed(change);
+            of_device(&facts.devices[at], &facts)
+        };
+        assert_eq!(
+            row(|_| {}, 3),
+            [
+                "connectx         1,023+0     no     10.0-99.96 10.0-99.96 small buffers: 1,163;",
+                "                                                          has no UMQ",
+            ]
+        );
+        assert_eq!(row(|_| {}, 2)[0].split_once("has").unwrap().1, " no PRQ; has no UMQ");
+        assert_eq!(
+            row(|of| of.generated = true, 0),
+            ["cassini-hybrid   65,536      no     -          -"]
+        );
+        for (change, holds) in [
+            ((|of| suffices(of, "cassini-hybrid")) as fn(&mut Facts), "yes"),
+            (|of| (suffices(of, "cassini-hybrid"), of.runs = 2).1, "1 of 2"),
+        ] {
+            let facts = changed(change);
+            assert_eq!(device_cells(&facts.devices[0], &facts)[2], holds);
+        }
+        assert_eq!(
+            products(&changed(|of| of.devices[0].judged.device = "ideal".into())).count(),
+            6
+        );
+        let needs = |change: fn(&mut Facts)| needs_of(&changed(change));
+        let name = "(ranks 0-3, 8-11, 16-19 and 1,020 more)";
+        let divided = "if engines divide it, as in cassini-hybrid";
+        assert_eq!(
+            needs(|_| {}),
+            format!("44,650 to 46,650 entries {name}, and 52,388 to 52,392 entries {divided}")
+        );
+        assert_eq!(
+            needs(|of| of.divided_pool.entries.most = 46_650),
+            format!("44,650 to 46,650 entries {name}")
+        );
+        assert_eq!(
+            needs(|of| of.exit_status = Some(1)),
+            format!("at least 46,650 entries {name}, and at least 52,392 entries {divided}")
+        );
+        let rows = need_rows(&with_all_notes());
+        assert_eq!(rows[3], ["receives of the MPI itself", "8 to 64", "8 to 64"]);
+        assert_eq!(rows[4][1], "44,650 to 46,650");
+    }
+
+    #[test]
+    fn a_section_has_the_page_and_its_picture() {
+        let size = |entries| AtSize {
+            entries,
+            at_once_percent: Range { least: 1.0, most: 2.0 },
+            cpu_list_percent: Range { least: 3.0, most: 4.0 },
+            with_way_percent: Range { least: 5.0, most: 6.0 },
+        };
+        let mut facts = changed(|of| of.lack = Some("no trace of rank 3".into()));
+        assert!(drawn(&facts).is_none());
+        let without = section(&facts).unwrap();
+        facts.sizes = vec![size(64), size(128)];
+        let page = section(&facts).unwrap();
+        assert!(drawn(&facts).is_some() && page.contains("<svg") && !without.contains("<svg"));
+        let parts = [
+            "no trace of rank 3",
+            "<p>fds_gather",
+            "Entries needed",
+            "<svg",
+            "portals4-ref",
+            "table full: 1,520",
+            "<li>",
+            "<blockquote>",
+        ];
+        let places: Vec<_> = parts.iter().map(|part| page.find(part)).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
+        assert!(page.contains(&paragraph(&quote(&facts))));
+        assert_eq!(title(&[facts, with_all_notes()]), "fds_gather, fds_gather");
+    }
 }
