@@ -11,7 +11,7 @@ LIBDIR := $(PREFIX)/lib
 # DESTDIR in a recipe: quoted, since it may contain spaces. PREFIX is not, since it may begin with ~.
 TO = $(if $(DESTDIR),"$(DESTDIR)")
 
-.PHONY: demo test nightly build wheel test-impi asan tsan miri soak spawn slurm bench reproduce guide book install
+.PHONY: demo test nightly mutants build wheel test-impi asan tsan miri soak spawn slurm bench reproduce guide book install
 .PHONY: install-built dist deb release
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
@@ -22,6 +22,9 @@ test: ## what must hold before a change goes in: some 15 minutes
 
 nightly: ## what make test leaves out, and all combinations: some 28 minutes; CI runs both
 	@tests/nightly/nightly.sh
+
+mutants: ## changes each line of some crates, and checks that a test fails, outside CI: some 9 hours
+	@tests/nightly/mutants.sh all
 
 build: ## what the tests run, into target/provider
 	@tests/lib/build.sh

@@ -437,8 +437,7 @@ def main():
     arguments = parser.parse_args()
     brute.PLACE = need.PLACE = arguments.place
     shutil.rmtree(arguments.place, ignore_errors=True)
-    cases = [(f"seed-{seed}", "opaque", "generated") for seed in (1, 2)]
-    cases += [("lulesh-27", "mpich", "exact"), ("lulesh-27-version-6", "mpich", "coarse")]
+    cases = [("seed-1", "opaque", "generated"), ("lulesh-27", "mpich", "exact"), ("lulesh-27-version-6", "mpich", "coarse")]
     for name, layout, times in cases:
         started, place = time.monotonic(), arguments.place / name
         if times == "generated":
@@ -447,7 +446,8 @@ def main():
             shutil.unpack_archive(need.DATA / f"{name}.tar.xz", arguments.place)
         traces = Traces(arguments, place, layout, times)
         figures(arguments, name, traces)
-        need.judge(arguments, name, place, [(2, "cyclic")] if times == "generated" else [(9, "block")], times)
+        if times != "exact":
+            need.judge(arguments, name, place, [(2, "cyclic")] if times == "generated" else [(9, "block")], times)
         print(f"  {name}: {time.monotonic() - started:.1f} s", flush=True)
     return exit_code()
 

@@ -90,6 +90,16 @@ need_wheel_tools() {
     need_venv wheel maturin==1.16.0 cargo-zigbuild==0.24.1 ziglang==0.17.1 auditwheel==6.8.2
 }
 
+mutants_pin=27.1.0
+need_mutants() {
+    PATH=$target/tools/bin:$PATH
+    [ "$(cargo mutants --version 2>/dev/null)" = "cargo-mutants $mutants_pin" ] && return 0
+    say "Installing cargo-mutants $mutants_pin into target/tools"
+    install="cargo install --quiet --locked --debug --root $target/tools --version $mutants_pin cargo-mutants"
+    # Twice, because a download may fail.
+    $install || $install
+}
+
 # Only the source package of mpi4py contains its tests.
 mpi4py_tests=$target/mpi4py-${mpi4py_pin#*==}/test
 need_mpi4py_tests() {

@@ -69,6 +69,7 @@ need_mpi4py_tests
 # The lanes have no network access.
 need_pandas
 need_advisor
+need_mutants
 say "Lints, documents of the code and their examples"
 tests/gate/lint.sh
 say "The provider, tcam and MPI programs: build"
@@ -81,4 +82,6 @@ say "The wheel"
 tests/nightly/wheel.sh
 say "Tarball, modulefile, .deb, a release"
 TCAM_WHEEL=$(echo "$root"/target/wheel/dist/tcam-*.whl) tests/nightly/packaging.sh
+say "Mutants: a sample"
+tests/nightly/mutants.sh
 say_title "All tests passed"
