@@ -165,7 +165,7 @@ impl Index {
         for which in Bits(self.active.into()) {
             self.secondary[which % SECONDARY_INDEXES].lists.grow(slots.len());
         }
-        if self.primary.buckets.grow(slots.len(), self.classes.live()) {
+        if self.primary.buckets.grow(slots.len()) {
             self.fill_primary(slots);
         }
     }
@@ -679,7 +679,8 @@ impl Index {
     fn first_match_classes<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         self.primary.timeout.note_use();
         match self.classes.live() {
-            ..0b100 => self.first_of::<2>(slots, key),
+            ..0b10 => self.first_of::<1>(slots, key),
+            0b10..0b100 => self.first_of::<2>(slots, key),
             0b100..0b1000 => self.first_of::<3>(slots, key),
             0b1000..0b1_0000 => self.first_of::<4>(slots, key),
             _ => self.first_of_all(slots, key.bits, key.source),
@@ -695,13 +696,12 @@ impl Index {
     ) -> Option<(u16, &'a Slot)> {
         let buckets = &self.primary.buckets;
         let (mut best, mut other) = (ProbedBucket::NONE, ProbedBucket::NONE);
-        for class in 0..N {
+        for (class, row) in buckets.rows::<N>()?.into_iter().enumerate() {
             let pattern = self
                 .classes
                 .pattern(Class::hashed(class & !1))
                 .comparing_source(class.is_multiple_of(2));
-            let (probed, is_good) =
-                buckets.probe((Class::hashed(class), &pattern), key.bits, key.source.0);
+            let (probed, is_good) = buckets.probe(row, &pattern, key.bits, key.source.0);
             other = if is_good { best } else { other };
             best = if is_good { probed } else { best };
         }
@@ -725,8 +725,8 @@ impl Index {
         let key = &Key { bits, ignore: 0, source };
         let buckets = &self.primary.buckets;
         let mut oldest = None;
-        for under in self.classes.live_patterns() {
-            let (probed, is_good) = buckets.probe(under, bits, source.0);
+        for (class, pattern) in self.classes.live_patterns() {
+            let (probed, is_good) = buckets.probe(buckets.row(class), pattern, bits, source.0);
             if is_good {
                 let found = buckets.first_in_probed(slots, probed, |slot| slot.matches_exact(key));
                 oldest = older(oldest, found);

@@ -6,10 +6,10 @@
 //!
 //! ```text
 //! buckets
-//! [ base class: BUCKETS | class 1 | class 2 | ... ]    pages of zeros until a class has entries
+//! [ base class | class 1 | class 2 | ... ]    up to the last class that had entries
 //! ```
 //!
-//! In a table with few slots, only the first buckets of each class are in use.
+//! All classes have the same number of buckets, which grows with the number of slots.
 //!
 //! The entries of a bucket form a ring in age order. The bucket names the oldest:
 //!
@@ -34,14 +34,12 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use crate::bits::Bits;
 use crate::entry::Key;
-use crate::index::classes::PATTERNS;
 use crate::index::pattern::Pattern;
 use crate::index::seeded_hash::{BUCKETS, SeededHash};
 use crate::slot::{Class, RingLink, Slot};
 
-/// An empty bucket. It is zero, so that a new index consists of untouched zero pages.
+/// An empty bucket. It is zero, so that pages of large new arrays stay untouched.
 const EMPTY: u32 = 0;
 
 /// In a bucket: the bucket is not empty.
@@ -67,23 +65,9 @@ const fn mark(hash: u64) -> u32 {
     (hash >> (u64::BITS - BUCKETS.trailing_zeros() - UNMARKED.trailing_zeros())) as u32
 }
 
-/// Number of buckets of all classes.
-const ALL_BUCKETS: usize = PATTERNS * BUCKETS;
-
-/// Returns the place of a bucket among the buckets of all classes. Class and bucket are narrowed
-/// separately, and functions that access a bucket take them separately: otherwise the compiler
-/// makes one shift over both (`shld`), which is slow on AMD processors.
-#[inline(always)]
-const fn place(class: Class, bucket: usize) -> u32 {
-    (class.pattern() % PATTERNS * BUCKETS) as u32 + bucket as u32
-}
-
 /// Number of buckets of a class per slot, at most [`BUCKETS`]. With four instead, a fifth of the
 /// entries with strides of tags or sources would share a bucket.
 const ROOM: usize = 16;
-
-/// Minimum number of buckets of a class: one page.
-const FEWEST: usize = 1024;
 
 /// Returns the oldest entry of a bucket that is not empty.
 #[inline(always)]
@@ -112,7 +96,9 @@ impl ProbedBucket {
 /// The buckets; see the module. The fields that every operation loads come first.
 #[repr(C)]
 pub(crate) struct Buckets {
-    buckets: Box<[u32; ALL_BUCKETS]>,
+    /// Contains the buckets of the classes up to the last one that ever had entries, and at least
+    /// those of the base class.
+    buckets: Box<[u32]>,
     seeded: SeededHash,
     /// Number of entries that searches passed, minus those credited by [`Buckets::credit`].
     passed: AtomicU32,
@@ -121,21 +107,19 @@ pub(crate) struct Buckets {
 impl Buckets {
     /// Creates an index for a table without slots.
     pub(crate) fn new() -> Self {
-        let buckets = vec![EMPTY; ALL_BUCKETS].into_boxed_slice();
-        let Ok(buckets): Result<Box<[u32; ALL_BUCKETS]>, _> = buckets.try_into() else {
-            unreachable!("the length is ALL_BUCKETS")
-        };
-        Self { buckets, seeded: SeededHash::with_buckets(1), passed: AtomicU32::new(0) }
+        let seeded = SeededHash::with_buckets(1);
+        Self { buckets: Box::new([EMPTY]), seeded, passed: AtomicU32::new(0) }
     }
 
-    /// Uses more buckets if too few are in use for this many slots. Returns true if so; the index
-    /// is then empty, and the caller must fill it. Bit `i` of `live`: class `i` may have had
-    /// entries.
-    pub(crate) fn grow(&mut self, slots: usize, live: u8) -> bool {
-        let buckets = (ROOM * slots).next_power_of_two().clamp(FEWEST, BUCKETS);
+    /// Allocates more buckets if there are too few for this many slots. Returns true if so; the
+    /// index is then empty, and the caller must fill it.
+    pub(crate) fn grow(&mut self, slots: usize) -> bool {
+        let buckets = (ROOM * slots).next_power_of_two().min(BUCKETS);
         let more = buckets > self.seeded.buckets();
         if more {
-            self.empty(live);
+            let classes = self.buckets.len() / self.seeded.buckets();
+            self.buckets = vec![EMPTY; classes * buckets].into();
+            *self.passed.get_mut() = 0;
             self.seeded.set_buckets(buckets);
         }
         more
@@ -162,8 +146,9 @@ impl Buckets {
 
     fn empty(&mut self, live: u8) {
         *self.passed.get_mut() = 0;
-        for class in Bits(live.into()) {
-            self.buckets[class * BUCKETS..][..self.seeded.buckets()].fill(EMPTY);
+        let rows = self.buckets.chunks_exact_mut(self.seeded.buckets());
+        for (_, row) in rows.enumerate().filter(|(class, _)| live >> class & 1 != 0) {
+            row.fill(EMPTY);
         }
     }
 
@@ -178,31 +163,41 @@ impl Buckets {
         anew
     }
 
-    /// Returns the bucket of a hash in a class.
+    /// Returns the place of the bucket of a hash in a class.
     #[inline(always)]
-    fn bucket(&self, class: Class, hash: u64) -> &u32 {
-        let (classes, _) = self.buckets.as_chunks::<BUCKETS>();
-        &classes[class.pattern() % PATTERNS][self.seeded.bucket(hash)]
+    const fn place(&self, class: Class, hash: u64) -> usize {
+        class.pattern() * self.seeded.buckets() + self.seeded.bucket(hash)
     }
 
-    /// Returns the bucket of a hash in a class, to change it.
+    /// Returns the buckets of each of the first `N` classes, with one check of the length. The last
+    /// of these classes has or had entries, so the result is never `None`; a panic would cost a
+    /// stack frame.
     #[inline(always)]
-    fn bucket_mut(&mut self, class: Class, hash: u64) -> &mut u32 {
-        let (classes, _) = self.buckets.as_chunks_mut::<BUCKETS>();
-        &mut classes[class.pattern() % PATTERNS][self.seeded.bucket(hash)]
+    pub(crate) fn rows<const N: usize>(&self) -> Option<[&[u32]; N]> {
+        let buckets = self.seeded.buckets();
+        debug_assert!(N * buckets <= self.buckets.len());
+        let rows = self.buckets.get(..N * buckets)?;
+        Some(std::array::from_fn(|class| &rows[class * buckets..][..buckets]))
     }
 
-    /// Returns the bucket of these bits and this source in a class, and true if the bucket may hold
-    /// a match.
+    /// Returns the buckets of a class that has or had entries.
+    #[inline(always)]
+    pub(crate) fn row(&self, class: Class) -> &[u32] {
+        &self.buckets[self.place(class, 0)..][..self.seeded.buckets()]
+    }
+
+    /// Returns the bucket of these bits and this source among those of a class, and true if the
+    /// bucket may hold a match.
     #[inline(always)]
     pub(crate) fn probe(
         &self,
-        (class, pattern): (Class, &Pattern),
+        row: &[u32],
+        pattern: &Pattern,
         bits: u64,
         source: u32,
     ) -> (ProbedBucket, bool) {
         let hash = self.seeded.hash(pattern, bits, source);
-        let bucket = *self.bucket(class, hash);
+        let bucket = row[self.seeded.bucket(hash)];
         (ProbedBucket(bucket), (bucket ^ (mark(hash) | UNMARKED | OCCUPIED)) < UNMARKED + OCCUPIED)
     }
 
@@ -258,7 +253,8 @@ impl Buckets {
         bits: u64,
         source: u32,
     ) -> Option<(u16, &'a Slot)> {
-        let first = *self.bucket(class, self.seeded.hash(pattern, bits, source));
+        let hash = self.seeded.hash(pattern, bits, source);
+        let first = *self.buckets.get(self.place(class, hash))?;
         (first != EMPTY).then(|| (head_of(first), &slots[usize::from(head_of(first))]))
     }
 
@@ -325,8 +321,11 @@ impl Buckets {
         let slot = &mut slots[usize::from(id)];
         let hash = self.seeded.hash(pattern, slot.bits, slot.source);
         let own = &mut slot.link;
-        own.location = place(class, self.seeded.bucket(hash));
-        let bucket = self.bucket_mut(class, hash);
+        let place = self.place(class, hash);
+        own.location = place as u32;
+        let Some(bucket) = self.buckets.get_mut(place) else {
+            return self.insert_first::<MARKED>(slots, (class, pattern), id);
+        };
         let first = *bucket;
         if first == EMPTY {
             (own.next, own.prev) = (id, id);
@@ -345,11 +344,26 @@ impl Buckets {
         link(slots, id).prev = youngest;
     }
 
+    /// Allocates buckets for a class, and inserts its first entry.
+    #[cold]
+    #[inline(never)]
+    fn insert_first<const MARKED: bool>(
+        &mut self,
+        slots: &mut [Slot],
+        (class, pattern): (Class, &Pattern),
+        id: u16,
+    ) {
+        let mut buckets = std::mem::take(&mut self.buckets).into_vec();
+        buckets.resize((class.pattern() + 1) * self.seeded.buckets(), EMPTY);
+        self.buckets = buckets.into();
+        self.insert_as::<MARKED>(slots, (class, pattern), id);
+    }
+
     /// Removes an entry.
     #[inline(always)]
     pub(crate) fn remove(&mut self, slots: &mut [Slot], id: u16) {
         let RingLink { location, next, prev } = slots[usize::from(id)].link;
-        let bucket = &mut self.buckets[location as usize % ALL_BUCKETS];
+        let bucket = &mut self.buckets[location as usize];
         if next == id {
             *bucket = EMPTY;
             return;
@@ -382,8 +396,8 @@ impl Buckets {
                 let link = slot.link;
                 let (class, pattern) = under(slot);
                 let hash = self.seeded.hash(pattern, slot.bits, slot.source);
-                assert_eq!(place(class, self.seeded.bucket(hash)) as usize, bucket);
-                let probed = self.probe((class, pattern), slot.bits, slot.source);
+                assert_eq!(self.place(class, hash), bucket);
+                let probed = self.probe(self.row(class), pattern, slot.bits, slot.source);
                 assert_eq!((probed.0.0, probed.1), (first, true));
                 assert_eq!(link.location as usize, bucket);
                 assert_eq!(slots[usize::from(link.next)].link.prev, at);
@@ -402,7 +416,7 @@ impl Buckets {
 
 #[cfg(test)]
 mod tests {
-    use super::{Buckets, FEWEST};
+    use super::Buckets;
     use crate::entry::{Entry, Key, Source};
     use crate::index::pattern::Pattern;
     use crate::index::seeded_hash::{BUCKETS, LONG, colliding};
@@ -422,7 +436,7 @@ mod tests {
             if cfg!(miri) && entries > 64 {
                 break;
             }
-            assert!(buckets.grow(entries, 0));
+            assert!(buckets.grow(entries));
             let mut last = vec![0; BUCKETS];
             for tags in 1..=entries {
                 for (tag, source) in
@@ -441,7 +455,7 @@ mod tests {
     fn a_long_bucket_is_noticed_and_rehashed() {
         let mut slots = vec![Slot::EMPTY; 2 * LONG as usize];
         let mut buckets = Buckets::new();
-        buckets.grow(slots.len(), LIVE);
+        buckets.grow(slots.len());
         for (slot, i) in slots.iter_mut().zip(0..) {
             (slot.bits, slot.source) = (colliding(i, buckets.seeded.buckets()), 1);
         }
@@ -469,7 +483,7 @@ mod tests {
             for round in 0..if cfg!(miri) { 1 } else { 20 } {
                 // They collide in the primary index in some rounds, and in a secondary one in
                 // others, which has another number of buckets.
-                let buckets = FEWEST << (round % 5);
+                let buckets = 1024 << (round % 5);
                 for i in 0..2 * half {
                     let bits = colliding(u64::from(i % half), buckets);
                     let entry = Entry { bits, ignore: 0, source: source(any.0), token: i };

@@ -6,7 +6,7 @@
 //!      + (source + 1) * SOURCE_STEP    if the source is compared
 //! ```
 //!
-//! The hash is modulo 2^64. Its 14 highest bits choose the bucket. If fewer buckets are in use,
+//! The hash is modulo 2^64. Its 14 highest bits choose the bucket. If there are fewer buckets,
 //! only the lowest of these 14 bits choose it (`SeededHash`), and the highest match bits do not
 //! affect it. At first `seed` is the golden ratio. The hashes of consecutive tags then lie a golden
 //! ratio apart, and the gaps between them have similar sizes (three-gap theorem). Consecutive

@@ -10,9 +10,6 @@ use crate::wildcards::GOLDEN_RATIO;
 
 /// Maximum number of buckets of every class, and of every secondary index. There are three buckets
 /// per entry at 5,120 entries, and one per four entries at 65,536.
-///
-/// Memory for this number is allocated, because a constant length saves each operation a load and a
-/// bounds check. A mask limits the buckets in use, so most pages are never written.
 pub(super) const BUCKETS: usize = 1 << 14;
 
 /// If a search passes more entries than this in a bucket, the index is rebuilt with another hash.
