@@ -36,15 +36,13 @@ const PREV: usize = 1;
 pub(crate) struct BucketLists {
     /// Empty until the table is cleared for the first time.
     nodes: Vec<Node>,
-    /// Few buckets are in use while there are few entries, because the first clearing of all
-    /// buckets would wait for 32 page faults.
     seeded: SeededHash,
 }
 
-/// Minimum number of buckets in use: one page.
+/// Minimum number of buckets: one page.
 const FEWEST: usize = 512;
 
-/// Minimum number of buckets in use per entry.
+/// Minimum number of buckets per entry, at most [`BUCKETS`].
 const ROOM: usize = 4;
 
 impl BucketLists {
@@ -55,24 +53,20 @@ impl BucketLists {
 
     /// Makes room for the entries of this many slots.
     pub(crate) fn grow(&mut self, slots: usize) {
-        if self.nodes.is_empty() {
-            // Allocates pages of zeros without writing them; `resize` would write them.
-            self.nodes = vec![Node::default(); BUCKETS + slots];
-        }
-        self.nodes.resize(BUCKETS + slots, Node::default());
+        self.nodes.resize(self.seeded.buckets() + slots, Node::default());
     }
 
     /// Removes all entries and resets the search statistics. Prepares the table for up to `entries`
     /// entries in `slots` slots.
     pub(crate) fn clear(&mut self, entries: usize, slots: usize) {
-        self.grow(slots);
         let buckets = (2 * ROOM * entries).next_power_of_two().clamp(FEWEST, BUCKETS);
         self.seeded.set_buckets(buckets);
         self.seeded.forget();
+        self.grow(slots);
         self.empty();
     }
 
-    /// Returns true if there are too few buckets in use for this many entries.
+    /// Returns true if there are too few buckets for this many entries.
     pub(crate) const fn is_narrow(&self, entries: usize) -> bool {
         let buckets = self.seeded.buckets();
         buckets < BUCKETS && buckets <= ROOM * entries
@@ -102,8 +96,8 @@ impl BucketLists {
 
     /// Returns the node of a slot.
     #[inline(always)]
-    const fn node(id: u16) -> usize {
-        BUCKETS + id as usize
+    const fn node(&self, id: u16) -> usize {
+        self.seeded.buckets() + id as usize
     }
 
     /// Adds an entry that is younger than all others.
@@ -111,7 +105,7 @@ impl BucketLists {
     pub(crate) fn insert(&mut self, slots: &[Slot], pattern: &Pattern, id: u16) {
         let slot = &slots[usize::from(id)];
         let bucket = self.bucket(pattern, slot.bits, slot.source);
-        let own = Self::node(id);
+        let own = self.node(id);
         let youngest = std::mem::replace(&mut self.nodes[bucket][PREV], own as u32);
         self.nodes[own][NEXT] = bucket as u32;
         self.nodes[own][PREV] = youngest;
@@ -121,7 +115,7 @@ impl BucketLists {
     /// Removes an entry.
     #[inline(always)]
     pub(crate) fn remove(&mut self, id: u16) {
-        let [next, prev] = self.nodes[Self::node(id)];
+        let [next, prev] = self.nodes[self.node(id)];
         self.nodes[next as usize][PREV] = prev;
         self.nodes[prev as usize][NEXT] = next;
     }
@@ -137,7 +131,7 @@ impl BucketLists {
     ) -> Option<(u16, &'a Slot)> {
         let bucket = self.bucket(pattern, key.bits, key.source.0);
         let oldest = self.nodes[bucket][NEXT] as usize;
-        let id = oldest.checked_sub(BUCKETS)?;
+        let id = oldest.checked_sub(self.seeded.buckets())?;
         let slot = &slots[id];
         if pattern.agree(slot, key) {
             return Some((id as u16, slot));
@@ -159,7 +153,7 @@ impl BucketLists {
         let found = loop {
             passed += 1;
             at = self.nodes[at][NEXT] as usize;
-            let Some(id) = at.checked_sub(BUCKETS) else { break None };
+            let Some(id) = at.checked_sub(self.seeded.buckets()) else { break None };
             let slot = &slots[id];
             if pattern.agree(slot, key) {
                 break Some((id as u16, slot));
@@ -185,7 +179,7 @@ impl BucketLists {
                 if at == bucket {
                     break;
                 }
-                let slot = &slots[at - BUCKETS];
+                let slot = &slots[at - self.seeded.buckets()];
                 assert_eq!(self.bucket(pattern, slot.bits, slot.source), bucket);
                 assert!(before < Some(slot.stamp), "by age");
                 before = Some(slot.stamp);
@@ -252,6 +246,7 @@ mod tests {
         for (entries, buckets) in [(16, 512), (64, 512), (128, 1024), (5000, BUCKETS)] {
             lists.clear(entries, 16);
             assert_eq!(lists.seeded.buckets(), buckets);
+            assert_eq!(lists.nodes.len(), buckets + 16);
             assert!(!lists.is_narrow(entries));
             assert_eq!(lists.is_narrow(2 * entries), (64..2048).contains(&entries));
         }
