@@ -299,6 +299,30 @@ fn strangers_that_came_before_delay_no_newcomer() {
     drop(before);
 }
 
+#[test]
+fn strangers_that_all_end_at_once_delay_no_newcomer() {
+    let whole = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: whole.maximum, ..whole }).unwrap();
+    let count =
+        usize::try_from(whole.maximum.unwrap_or(u64::MAX) / 8).unwrap_or(usize::MAX).min(1000);
+    let secret = || Some(Secret::of_endpoint(1));
+    let (server, at) = named(1, None);
+    let before = strangers(at, count);
+    for _ in 0..10 {
+        server.progress();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    drop(before);
+    let (newcomer, _) = named(2, None);
+    let mut polls = 0;
+    while !newcomer.has_met(at, secret()).unwrap() {
+        server.progress();
+        polls += 1;
+        assert!(polls <= 20, "the newcomer waits for {count} strangers");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 /// Environment variable of the process that
 /// [`connections_that_cannot_be_accepted_do_not_wake`] starts.
 const FEW: &str = "TCAM_TEST_FEW_DESCRIPTORS";

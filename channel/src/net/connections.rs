@@ -403,16 +403,25 @@ impl Connections {
         }
     }
 
-    /// Sends and receives without blocking.
+    /// Sends and receives without blocking. If strangers have connections, each of these has its
+    /// turn, so that they do not delay the listener and new peers.
     pub(super) fn poll(&mut self) {
         let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
         let now = Timespec::default();
-        // An error has no effect: the next poll tries again.
-        let Ok((ready, _)) = epoll::wait(&self.epoll, &mut events[..], Some(&now)) else { return };
-        for event in &*ready {
-            match event.data.u64() {
-                LISTENER => self.accept(),
-                number => self.on_socket_event(number as usize),
+        let (unproved, mut handled) = (self.unproved.len(), 0);
+        loop {
+            // An error has no effect: the next poll tries again.
+            let wait = epoll::wait(&self.epoll, &mut events[..], Some(&now));
+            let Ok((ready, _)) = wait else { return };
+            for event in &*ready {
+                match event.data.u64() {
+                    LISTENER => self.accept(),
+                    number => self.on_socket_event(number as usize),
+                }
+            }
+            handled += ready.len();
+            if ready.len() < EVENTS || handled > unproved {
+                return;
             }
         }
     }
