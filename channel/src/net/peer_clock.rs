@@ -14,8 +14,10 @@
 //! time of a message = time of its send + offset, at most the time at which it is handled
 //! error         = half of the distance of the bounds
 //! ```
-//! Clocks drift, so a bound becomes looser with its age. A peer may send any words. They change
-//! recorded times only, and all sums wrap around.
+//! Clocks drift, so a bound becomes looser with its age. A clock may also stand still, as that of a
+//! suspended machine. Then the upper bound is below the lower one, the upper one begins anew, and
+//! the error is half of their distance until the lower one is new as well. A peer may send any
+//! words. They change recorded times only, and all sums wrap around.
 
 use crate::contract::Came;
 
@@ -66,6 +68,9 @@ impl PeerClock {
         if smallest != UNKNOWN {
             self.there = Some(Smallest { difference: smallest, at: now });
         }
+        if self.distance(now).is_some_and(|distance| distance < 0) {
+            self.here = Some(Smallest { difference, at: now });
+        }
         let (offset, error_ns) = self.offset(now);
         let came = sent.wrapping_add(offset);
         Came { ns: if is_before(came, now) { came } else { now }, error_ns }
@@ -74,11 +79,15 @@ impl PeerClock {
     /// Returns the local time minus the time of the peer, and the largest error of this offset.
     fn offset(&self, now: u64) -> (u64, u32) {
         let upper = self.here.map_or(0, |it| it.aged(now));
-        let Some(there) = self.there else { return (upper, u32::MAX) };
-        // The sum of both smallest differences is the distance of the bounds.
-        let distance = upper.wrapping_add(there.aged(now)) as i64;
-        let error = distance.saturating_add(1) / 2;
-        (upper.wrapping_sub((distance / 2) as u64), error.clamp(0, u32::MAX.into()) as u32)
+        let Some(distance) = self.distance(now) else { return (upper, u32::MAX) };
+        let error = distance.unsigned_abs().div_ceil(2);
+        (upper.wrapping_sub((distance / 2) as u64), error.min(u32::MAX.into()) as u32)
+    }
+
+    /// Returns the distance of the bounds, the sum of both smallest differences; `None` if one of
+    /// them is unknown.
+    fn distance(&self, now: u64) -> Option<i64> {
+        Some(self.here?.aged(now).wrapping_add(self.there?.aged(now)) as i64)
     }
 }
 
@@ -174,6 +183,27 @@ mod tests {
         assert_eq!(hosts.send(0, 2000, SECOND), 400 + drift);
         // The lower bound of the other end has the age of the frame with the smallest delay.
         assert_eq!(hosts.send(1, SECOND + 3000, 400), -drift / 2);
+    }
+
+    #[test]
+    fn a_clock_that_stood_still_makes_a_large_error_until_the_next_answer() {
+        for still in [0, 1] {
+            let mut hosts = Hosts::new(1 << 60, i64::MAX);
+            for at in [0, 20_000] {
+                hosts.send(0, at, 5000);
+                hosts.send(1, at + 10_000, 5000);
+            }
+            let stop = 5 * SECOND;
+            hosts.ahead =
+                hosts.ahead.wrapping_add_signed(if still == 0 { 5 } else { -5 } * SECOND as i64);
+            // `send` checks that the recorded error covers that of the time.
+            hosts.send(1 - still, stop, 5000);
+            hosts.send(still, stop + 10_000, 5000);
+            for at in [20_000, 40_000] {
+                assert!(hosts.send(1 - still, stop + at, 5000).abs() <= 5000);
+                assert!(hosts.send(still, stop + at + 10_000, 5000).abs() <= 5000);
+            }
+        }
     }
 
     #[test]
