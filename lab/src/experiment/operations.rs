@@ -143,7 +143,7 @@ fn play<'a>(
     let mut numbers = Numbers::default();
     let mut known: HashMap<u32, Option<u32>> = HashMap::new();
     while let Some(timed) = player.next()? {
-        let (ns, op) = (trace.since_ns() + player.recorded(&timed), &timed.1);
+        let (ns, op) = (trace.since_ns().saturating_add(player.recorded(&timed)), &timed.1);
         let mut row = OperationRow::of(op, layout);
         (row.rank, row.context, row.ns) = (rank, &trace.header.context, ns);
         // Generated operations have no thread.
@@ -263,6 +263,28 @@ mod tests {
 
     fn arrive(bits: u64) -> Op {
         Op::Arrive(Envelope { source: 5, bits, len: 8 })
+    }
+
+    #[test]
+    fn the_largest_time_is_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let (from, out) = (directory.path().join("traces"), directory.path().join("out"));
+        std::fs::create_dir_all(&from).unwrap();
+        std::fs::create_dir_all(&out).unwrap();
+        for rank in [0, 1] {
+            let (context, layout) = ("tagged".to_owned(), "mpich".to_owned());
+            let (rank, pid, start_ns) = (Some(rank), 100 + rank, 10 + u64::from(rank));
+            let mut bytes =
+                Header { context, layout, rank, pid, start_ns, ..Header::default() }.to_bytes();
+            put_time(&mut bytes, u64::MAX).unwrap();
+            Encoder::default().op(&mut bytes, &arrive(2)).unwrap();
+            std::fs::write(from.join(format!("{pid}.trace")), bytes).unwrap();
+        }
+        let sources = Inputs { names: vec![from], ..Inputs::default() };
+        let experiment = Experiment::read(&sources, Keep::Lengths).unwrap();
+        write(&experiment, &out, "q", false).unwrap();
+        let operations = std::fs::read_to_string(out.join("operations.csv")).unwrap();
+        assert_eq!(operations.matches(&u64::MAX.to_string()).count(), 2, "{operations}");
     }
 
     #[test]

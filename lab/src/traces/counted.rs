@@ -49,6 +49,11 @@ fn report(contexts: &[&Counted], settings: &Settings) -> Result<Report, Error> {
                 .map_err(|error| Error::Replay(error.to_string())),
         }
     };
+    let mut config = params.recorded();
+    // Messages arrive as they did when the trace was recorded.
+    config.extend(
+        header.config.get_key_value("arrival").map(|(name, how)| (name.clone(), how.clone())),
+    );
     Ok(Report {
         format: FORMAT.to_owned(),
         version: VERSION,
@@ -66,9 +71,39 @@ fn report(contexts: &[&Counted], settings: &Settings) -> Result<Report, Error> {
             false => WrittenAt::Running,
         },
         elapsed_s: contexts.iter().fold(0.0, |longest, of| of.seconds.max(longest)),
-        config: params.recorded(),
+        config,
         tagged: context("tagged")?,
         msg: context("msg")?,
         ..Report::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use nic::trace::{Encoder, Header, Op};
+
+    use super::super::{Take, files, play};
+    use super::*;
+    use crate::results::summary::is_polled;
+
+    #[test]
+    fn a_report_says_how_messages_arrived_in_the_recorded_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.trace");
+        let settings = Settings::default();
+        for (how, polled) in
+            [(Some("auto"), false), (Some("nic"), false), (Some("poll"), true), (None, true)]
+        {
+            let mut header = Header { layout: "mpich".to_owned(), ..Header::default() };
+            header.config.extend(how.map(|how| ("arrival".to_owned(), how.to_owned())));
+            let mut bytes = header.to_bytes();
+            let envelope = nic::message::Envelope { source: 1, bits: 2, len: 0 };
+            Encoder::default().op(&mut bytes, &Op::Arrive(envelope)).unwrap();
+            std::fs::write(&path, bytes).unwrap();
+            let take = Take { cut_off: true, max_queue: 9, ..Take::default() };
+            let found = files::find(std::slice::from_ref(&path), take).unwrap();
+            let made = reports(&play::all(&found, &settings).unwrap(), &settings).unwrap();
+            assert_eq!(is_polled(&made[0].config, &made[0].libfabric), polled, "{how:?}");
+        }
+    }
 }
