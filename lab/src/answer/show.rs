@@ -35,10 +35,10 @@ pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 6] {
 /// Returns text such as `up to 101 entries (ranks 0-7)`, with the need of a divided pool if that is
 /// larger.
 fn needs_of(facts: &Facts) -> String {
-    let needed = |Range { least, most }: Range<u64>| match is_lower_bound(facts) {
-        true => format!("at least {}", entries(most)),
-        false if least == most => entries(most),
-        false => format!("{} to {}", whole(least), entries(most)),
+    let at_least = if is_lower_bound(facts) { "at least " } else { "" };
+    let needed = |Range { least, most }: Range<u64>| match least == most {
+        true => format!("{at_least}{}", entries(most)),
+        false => format!("{at_least}{} to {}", whole(least), entries(most)),
     };
     let (at_once, divided) = (facts.nic.at_once, &facts.divided_pool);
     let mut text = format!("{} ({})", needed(at_once), facts.nic.name);
@@ -509,6 +509,17 @@ mod tests {
             ),
             holds_back: true,
         }
+    }
+
+    #[test]
+    fn a_lower_bound_is_the_least_of_a_range() {
+        let told = |exit_status| needs_of(&Facts { exit_status, ..with_all_notes() });
+        assert!(told(Some(0)).starts_with("44,650 to 46,650 entries ("), "{}", told(Some(0)));
+        assert!(
+            told(Some(1)).starts_with("at least 44,650 to 46,650 entries ("),
+            "{}",
+            told(Some(1))
+        );
     }
 
     #[test]
