@@ -4,8 +4,8 @@
 //! Each timed frame contains the time of its send, in nanoseconds of the sender's
 //! `CLOCK_MONOTONIC`. The *difference* of a frame is the time at which this end handles it, minus
 //! the time in it. It is the offset of the clocks plus the delay of the frame, so the smallest
-//! difference is an upper bound of the offset. The smallest difference at the peer is the negative of a lower
-//! bound. Each frame contains the one that its sender knows:
+//! difference is an upper bound of the offset. The smallest difference at the peer is the negative
+//! of a lower bound. Each frame contains the one that its sender knows:
 //!
 //! ```text
 //! here - there <= smallest (handled here - sent there)    upper bound, known here
