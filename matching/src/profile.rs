@@ -190,6 +190,13 @@ mod tests {
     }
 
     #[test]
+    fn the_deviation_is_the_root_of_the_mean_square() {
+        assert_eq!(of([]).deviation(), None);
+        assert_eq!(of([2, 2]).deviation(), Some(0.0));
+        assert_eq!(of([1, 1, 7, 7]).deviation(), Some(3.0));
+    }
+
+    #[test]
     fn buckets_are_narrow_and_follow_each_other() {
         for number in 0..BUCKETS {
             let (low, next) = (lowest(number), lowest(number + 1));

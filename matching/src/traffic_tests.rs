@@ -247,6 +247,7 @@ fn receives_of_the_application_are_point_to_point() {
             assert_eq!(fields.kind_of_all(&key), OWN, "{layout}, {call}");
             assert_eq!(fields.source(&key), expected_source(layout, peer), "{layout}, {call}");
             assert!(!layout.is_any_source(&key), "{layout}, {call}");
+            assert_eq!(layout.is_any_tag(&key), call.contains("any tag"), "{layout}, {call}");
         }
     }
 }

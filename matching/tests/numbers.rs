@@ -134,7 +134,8 @@ fn a_sum_has_the_counts_of_both_queues_and_the_larger_marks() {
         }
         let total = |of: &QueueCounters| {
             let (depth, traversed) = (&of.search_depth, &of.traversals);
-            [&depth.hit, &depth.miss, &traversed.hit, &traversed.miss].map(|of| of.total())
+            [&depth.hit, &depth.miss, &traversed.hit, &traversed.miss]
+                .map(matching::Histogram::total)
         };
         let [few_of, many_of] = [total(&few.0), total(&many.0)];
         assert_eq!(total(&sum), [0, 1, 2, 3].map(|at| few_of[at] + many_of[at]));

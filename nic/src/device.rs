@@ -662,7 +662,7 @@ pub struct DeviceError(#[from] matching::TableError);
 impl<R, M> std::fmt::Debug for Context<R, M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Context")
-            .field("posted", &self.posted.len())
+            .field("posted", &self.prq.len())
             .field("unexpected", &self.unexpected.len())
             .finish_non_exhaustive()
     }

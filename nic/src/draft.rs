@@ -154,6 +154,28 @@ mod tests {
     }
 
     #[test]
+    fn a_report_is_cut_only_as_far_as_needed() {
+        let mut slot = Vec::new();
+        let mut both = sample(1);
+        both.tagged.lengths.us = vec![1; 10];
+        both.msg.prq.added = vec![Default::default(); SLOT / 4];
+        put(&mut both, 1, &mut slot).unwrap();
+        assert!(
+            slot.len() < SLOT && both.msg.prq.added.is_empty() && both.tagged.lengths.us.is_empty()
+        );
+        let mut fits = sample(1);
+        fits.msg.umq.added = vec![Default::default(); 10];
+        put(&mut fits, 1, &mut slot).unwrap();
+        // Filled up to the last byte, it is still whole.
+        fits.program = "x".repeat(SLOT - slot.len());
+        put(&mut fits, 1, &mut slot).unwrap();
+        assert_eq!((slot.len(), fits.msg.umq.added.len()), (SLOT, 10));
+        fits.tagged.lengths.us = vec![1];
+        put(&mut fits, 1, &mut slot).unwrap();
+        assert_eq!((slot.len(), fits.msg.umq.added.len()), (SLOT, 10));
+    }
+
+    #[test]
     fn a_report_with_all_its_lengths_fits() {
         let mut full = sample(1);
         for lengths in [&mut full.tagged.lengths, &mut full.msg.lengths] {

@@ -28,13 +28,6 @@ pub(crate) struct Receives<R> {
     names: Option<Box<Names>>,
 }
 
-impl<R> Receives<R> {
-    /// Number of posted receives.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len() - self.free.len()
-    }
-}
-
 impl<R: Clone> Receives<R> {
     /// Creates an empty set.
     pub(crate) const fn new() -> Self {
@@ -163,7 +156,7 @@ mod tests {
         assert_eq!(receives.take_data(1), 1);
         let removed = receives.remove(3);
         assert_eq!((removed.number, removed.receive.key.bits), (13, 3));
-        assert_eq!(receives.len(), 2);
+        assert_eq!(receives.entries.len() - receives.free.len(), 2);
         assert_eq!([4, 5, 6].map(|data| post(&mut receives, data)), [3, 1, 4]);
         assert_eq!([0, 1, 2, 3, 4].map(|token| receives.get(token).data), [0, 5, 2, 4, 6]);
     }

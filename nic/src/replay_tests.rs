@@ -38,6 +38,39 @@ fn config(entries: usize, engine: HostEngine, overflow: Overflow) -> DeviceConfi
     DeviceConfig { prq: queue, umq, ..DeviceConfig::default() }
 }
 
+#[test]
+fn each_operation_has_its_change() {
+    let key = Key { bits: 1, ignore: 0, source: Source::new(1) };
+    let multi = MultiRecv { len: 20, used: 0, min: 8 };
+    let post = |multi| Op::Post(Posted { key, len: 20, multi, non_contiguous: false });
+    let envelope = Envelope { source: 1, bits: 1, len: 10 };
+    let arrive = Op::Arrive(envelope);
+    let mut replay = Replay::new(&config(4, HostEngine::List, Overflow::FlowControl)).unwrap();
+    for (op, change) in [
+        (post(Some(multi)), Some(Change::Posted(0, key))),
+        (arrive, Some(Change::Found(0))),
+        (arrive, Some(Change::Matched(0))),
+        (arrive, Some(Change::Kept(2, envelope))),
+        (arrive, Some(Change::Kept(3, envelope))),
+        (Op::Peek(key), Some(Change::Found(2))),
+        (post(None), Some(Change::Taken(2))),
+        (Op::Drop(2), None),
+        (Op::Drop(3), Some(Change::Taken(3))),
+        (Op::Peek(key), None),
+        (Op::Claim(key), None),
+        (post(None), Some(Change::Posted(2, key))),
+        (Op::Cancel(3), None),
+        (Op::Cancel(2), Some(Change::Matched(2))),
+        (arrive, Some(Change::Kept(4, envelope))),
+        (Op::Discard(key), Some(Change::Taken(4))),
+        (Op::Processes(3), None),
+    ] {
+        let mut changes = Vec::new();
+        replay.play_with(&op, |change| changes.push(change));
+        assert_eq!(changes, change.into_iter().collect::<Vec<_>>(), "{op:?}");
+    }
+}
+
 fn key() -> impl Strategy<Value = Key> {
     let source = prop_oneof![Just(Source::ANY), (0..3_u32).prop_map(Source::new)];
     let ignore = prop_oneof![3 => Just(0), 1 => Just(3)];

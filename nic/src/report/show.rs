@@ -314,7 +314,8 @@ mod tests {
         }
         assert_eq!(lines(&report, "overflow").len(), 2);
         // One value of either queue is enough for a line.
-        let changes: [(fn(&mut ContextCounters), &str); 5] = [
+        type Change = fn(&mut ContextCounters);
+        let changes: [(Change, &str); 5] = [
             (|of| of.umq.modelled.host_ps = 1, "modelled us"),
             (|of| of.umq.traversals.entries = 1, "traversed"),
             (|of| of.prq.measured.remove.table.ns = 1, "us, table removals"),
