@@ -121,6 +121,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_table_has_at_most_eight_ranks() {
+        let of = |at: usize| {
+            Smallest::of(&format!("row {at}"), "prq", |share| at + (100.0 * share) as usize)
+        };
+        let all: Vec<_> = (0..40).map(of).collect();
+        let text = table(&all).to_string();
+        assert_eq!((0..40).filter(|at| text.contains(&format!("row {at} "))).count(), 2 * (4 + 8));
+        let cells: Vec<_> =
+            text.lines().find(|line| line.contains("row 23")).unwrap().split_whitespace().collect();
+        assert_eq!(cells, ["row", "23", "PRQ", "23", "24", "28", "33"]);
+    }
+
+    #[test]
     fn ranks_of_one_number_get_different_names() {
         let all = [Some(0), Some(1), Some(1), None];
         let names = [(Some(0), 7), (Some(1), 8), (Some(1), 9), (None, 10)];

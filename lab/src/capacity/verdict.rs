@@ -390,6 +390,66 @@ mod tests {
     }
 
     #[test]
+    fn the_reliance_has_the_spread_and_the_recommended_size() {
+        let one = swept([point(2048, &[1000])]);
+        assert_eq!(
+            one.reliance(&[64]),
+            ["recommended: 1,024 entries, the next power of two; one run was measured, and \
+                 --repeat 3 shows how much the need varies"]
+        );
+        let mut lines = one.reliance(&[1024]);
+        assert_eq!(lines.pop().unwrap(), "the program FAILED at that size");
+        let several = swept([0, 2048].map(|size| point(size, &[1000, 1020]))).reliance(&[]);
+        assert!(
+            several[0].starts_with("in 4 runs: PRQ 1,000 to 1,020 (median 1,010), UMQ "),
+            "{several:?}"
+        );
+        assert!(several[1].ends_with("of 4 with probability at most 1/5"), "{several:?}");
+        assert!(several[2].starts_with("recommended: 2,048 entries, the next power of two above"));
+        let empty = Point { marks: [vec![0], vec![0]], ..point(64, &[0]) };
+        assert_eq!(swept([empty]).reliance(&[]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_smallest_pool_of_runs_is_above_all_that_spill() {
+        let pool = |spills: &[u64]| {
+            let points = (1..).zip(spills).map(|(size, &internal_spills)| Point {
+                internal_spills,
+                ..point(16 * size, &[1])
+            });
+            Swept { knob: Knob::Pool, ..swept(points.collect::<Vec<_>>()) }.size()
+        };
+        assert_eq!(pool(&[0, 0]), Ok(16));
+        assert_eq!(pool(&[5, 0, 3, 0, 0]), Ok(64));
+        assert!(pool(&[0, 5]).unwrap_err().starts_with("elements spill at every size"));
+    }
+
+    #[test]
+    fn tables_need_no_more_than_their_pool() {
+        let of = |pool_entries, need: u64| {
+            let need = Need { tables: [7, 9], pool: need.into(), ..Need::default() };
+            let swept = swept([0, 64].map(|size| point(size, &[1])));
+            Swept { needs: vec![need], pool_entries, ..swept }.size()
+        };
+        assert_eq!((of(None, 30), of(Some(30), 30)), (Ok(9), Ok(9)));
+        let error = of(Some(30), 31).unwrap_err();
+        assert_eq!(error, "the pool has 30 entries, and 31 are needed");
+    }
+
+    #[test]
+    fn reasons_of_elements_that_always_spill_are_named() {
+        let mut need = Need { tables: [7, 9], ..Need::default() };
+        assert_eq!((need.why_never(), need.size(Knob::Tables)), (None, Some(9)));
+        need.never.disabled = 3;
+        assert_eq!(need.size(Knob::Tables), Some(9));
+        need.never.short = 16_004;
+        assert_eq!(
+            (need.why_never().unwrap().as_str(), need.size(Knob::Tables)),
+            ("disabled 3, short 16,004", None)
+        );
+    }
+
+    #[test]
     fn the_need_is_the_highest_mark_and_1024_is_the_example() {
         let points: Vec<_> = [0, 64, 1024, 1500, 2048].map(|size| point(size, &[1997])).into();
         let [first, second] = reading(points);
