@@ -20,10 +20,10 @@ demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 test: ## what must hold before a change goes in: some 15 minutes
 	@tests/gate/test.sh
 
-nightly: ## what make test leaves out, and all combinations: some 28 minutes; CI runs both
+nightly: ## what make test leaves out, and all combinations: some 35 minutes; CI runs both
 	@tests/nightly/nightly.sh
 
-mutants: ## changes each line of some crates, and checks that a test fails, outside CI: some 9 hours
+mutants: ## changes each line of some crates, and checks that a test fails, outside CI: some 18 hours
 	@tests/nightly/mutants.sh all
 
 build: ## what the tests run, into target/provider

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Runs what make test omits or shortens, with all combinations; after make test, in about 28
+# Runs what make test omits or shortens, with all combinations; after make test, in about 35
 # minutes.
 #   tests/nightly/nightly.sh [computes|waits]      one of its two lanes, with the previous build
 . "$(dirname "$0")/../lib/setup.sh"
