@@ -254,6 +254,10 @@ mod tests {
         }
         let error = ClustersHeader::read(&mut &b"\xff\n"[..]).unwrap_err();
         assert!(matches!(error, ClustersError::Foreign));
+        let other = ClustersHeader { format: "other".to_owned(), ..ClustersHeader::new(4, 2) };
+        let line = serde_json::to_string(&other).unwrap();
+        let error = ClustersHeader::read(&mut line.as_bytes()).unwrap_err();
+        assert!(matches!(error, ClustersError::Foreign));
         let error = ClustersHeader::read(&mut io::BufReader::new(Fails)).unwrap_err();
         assert!(matches!(error, ClustersError::Io(_)) && !error.is_other_job());
         assert!(ClustersError::Rank(3).is_other_job());
