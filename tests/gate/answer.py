@@ -4,6 +4,7 @@
 that fail."""
 
 import argparse
+import csv
 import json
 import pathlib
 import re
