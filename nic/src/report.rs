@@ -299,8 +299,8 @@ impl ContextCounters {
         }
     }
 
-    /// Adds the counters of another context. Lengths over time cannot be added, so the sum has
-    /// none.
+    /// Adds the counters of another context. Lengths over time cannot be added, so the sum
+    /// has no lengths.
     pub fn merge(&mut self, other: &Self) {
         self.posts = self.posts.saturating_add(other.posts);
         self.arrivals = self.arrivals.saturating_add(other.arrivals);

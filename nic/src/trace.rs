@@ -138,7 +138,7 @@ pub struct Header {
     /// The run that the trace is from.
     #[serde(default)]
     pub origin: Origin,
-    /// Bytes of the window after the header; 0 if there is none.
+    /// Bytes of the window after the header; 0 without a window.
     #[serde(default)]
     pub window: u32,
     /// Start of the recording, in nanoseconds since 1970.

@@ -2,8 +2,8 @@
 // Messages come while their receiver computes, so that a NIC would store them as unexpected ones.
 // Prints the number of unexpected messages on all ranks, which follows from the program.
 //     arrivals late|inorder|bcasts COUNT BYTES MS      arrivals halo FIELDS BYTES MS STEPS
-// late, inorder: rank 0 sleeps for MS ms, and then receives COUNT messages of each other rank. late
-// posts all receives at once, and inorder receives one message at a time.
+// late: rank 0 sleeps for MS ms, and then posts all receives for COUNT messages of each other rank.
+// inorder: like late, but rank 0 receives one message at a time.
 // bcasts: rank 1 joins COUNT broadcasts MS ms late.
 // halo: each odd rank begins each of STEPS exchanges MS ms late.
 #include "check.h"
