@@ -352,11 +352,10 @@ def divided(traces):
         now[unit] += sum(change for _, _, change in of.changes)
         if of.changes:
             units[unit].add(now[unit], of)
-    # Ranks get engines in turn, in the order of their files.
-    order = {rank: at for at, rank in enumerate(sorted(range(traces.ranks), key=str))}
+    # Ranks get engines in turn.
     ranges = []
     for engine in range(ENGINES):
-        mine = {unit: of for unit, of in units.items() if order[unit[0]] % ENGINES == engine}
+        mine = {unit: of for unit, of in units.items() if unit[0] % ENGINES == engine}
         if mine:
             least, most = need.peak(mine.values())
             alone = 0 if traces.times == "coarse" else max(max(of.values) for of in mine.values())

@@ -173,7 +173,8 @@ pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// Finds the given traces, and those in the given directories. Returns them sorted by path. With
+/// Finds the given traces, and those in the given directories. Returns them in the order of ranks,
+/// in which a NIC gives its engines to them ([`NicEngines`](super::NicEngines)). With
 /// `take.cut_off`, traces that were cut off are accepted, and those with an incomplete header or
 /// window are left out with a message. Fails if no trace remains, or if two traces are of the same
 /// context (tagged or untagged messages) of an endpoint. Also reads the reports in the directories,
@@ -183,9 +184,10 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
     for name in names {
         if name.is_dir() {
             paths.extend(trace_files(name)?);
-            // If a report cannot be read, the reports of this directory are ignored.
             let known = reported.len();
-            if reports::each(name, |_, report| reported.push(Reported::of(report))).is_err() {
+            let read = reports::each(name, |_, report| reported.push(Reported::of(report)));
+            if let Err(error) = read {
+                eprintln!("{error}. No report of this directory is used.");
                 reported.truncate(known);
             }
         } else {
@@ -216,6 +218,8 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
             false => Error::AllCut(name),
         });
     }
+    // The paths are sorted as text, so that 10 comes before 2. The sort is stable.
+    traces.sort_by_key(|trace| trace.header.rank.map_or(u64::MAX, u64::from));
     let mut contexts = BTreeMap::new();
     for trace in &traces {
         let context = (trace.endpoint(), trace.header.context.clone());
@@ -360,6 +364,18 @@ mod tests {
         );
         put("other.trace", b"GPS");
         assert!(old(directory.path()).unwrap_err().to_string().contains("other.trace"));
+    }
+
+    #[test]
+    fn traces_are_in_the_order_of_ranks() {
+        let directory = tempfile::tempdir().unwrap();
+        for rank in (0..12).map(Some).chain([None]) {
+            let header = Header { rank, pid: rank.unwrap_or(12), ..Header::default() };
+            let name = rank.map_or("-".to_owned(), |rank| rank.to_string());
+            fs::write(directory.path().join(format!("{name}.trace")), header.to_bytes()).unwrap();
+        }
+        let found = find(&[directory.path().to_owned()], Take::default()).unwrap();
+        assert!(found.iter().map(|trace| trace.header.rank).eq((0..12).map(Some).chain([None])));
     }
 
     #[test]

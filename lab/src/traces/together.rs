@@ -165,7 +165,9 @@ impl EntryPool for UnlimitedPool {
     }
 }
 
-/// The matching engines of a NIC, to which endpoints are assigned in turn.
+/// The matching engines of a NIC, to which endpoints are assigned in turn. Cassini's driver does so
+/// when an endpoint is opened (shs-cxi-driver, `cass_lni.c`); a trace does not have that order, so
+/// the order of ranks is assumed.
 pub(crate) struct NicEngines<P> {
     pub(crate) engines: Vec<P>,
     given: usize,
