@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reads the output of `tcam export --parquet` with pandas. Prints the ranks with the longest queues, the
+"""Reads the output of `tcam show --format parquet` with pandas. Prints the ranks with the longest queues, the
 time at which each queue was longest, and the share of messages that arrived before their receive.
 
     capacity.py DIRECTORY-OF-THE-EXPORT

@@ -11,10 +11,10 @@ out=$1
 shift
 mkdir -p "$out"
 for ranks in ${SIZES:-8 16 32}; do
-    tcam record --out "$out/run-$ranks" -- mpiexec -n "$ranks" "$@"
+    tcam run --trace "$out/run-$ranks" -- mpiexec -n "$ranks" "$@"
     tcam answer --ppn "${RANKS_A_NODE:-4}" "$out/run-$ranks" >"$out/answer-$ranks.txt"
     cat "$out/answer-$ranks.txt"
-    tcam export --parquet --out "$out/numbers-$ranks" "$out/run-$ranks"
+    tcam show --format parquet --out "$out/numbers-$ranks" "$out/run-$ranks"
 done
 # The last run with several table sizes, as a picture and as a CSV file.
 tcam sweep --ppn "${RANKS_A_NODE:-4}" --out "$out/sweep" --trace "$out/run-$ranks"

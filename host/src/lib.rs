@@ -6,7 +6,7 @@
 //! - [`names`]: the names of these files.
 //! - [`owner`]: how a complete file gets its name, whether its owner is alive, and the removal of
 //!   files of dead owners.
-//! - [`live`]: the first page of a segment, from which `tcam watch` reads counters.
+//! - [`live`]: the first page of a segment, from which `tcam show --live` reads counters.
 //! - [`poller_count`], [`cores`]: how many threads poll endpoints on the processors that we may run
 //!   on.
 //! - [`node_pool`]: the pool of table entries that endpoints share (`FI_TCAM_POOL=node`).

@@ -9,8 +9,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    answer, cluster, compare, completions, demo, devices, diff, doctor, engines, export, plot,
-    profile, record, replay, report, run, scale, stats, sweep, tune, watch, workload,
+    answer, cluster, completions, demo, devices, doctor, replay, run, scale, show, sweep, tune,
+    workload,
 };
 use crate::hint;
 
@@ -29,29 +29,37 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
     Demo(demo::Demo),
-    Run(run::Run),
-    Record(record::Record),
-    Replay(replay::Replay),
-    Compare(compare::Compare),
-    #[command(alias = "advise")]
-    Answer(answer::MakeAnswer),
-    Scale(scale::Scale),
-    Engines(engines::Engines),
-    Sweep(sweep::arguments::Sweep),
-    Tune(tune::Tune),
-    Plot(plot::Plot),
-    Stats(stats::Stats),
-    Diff(diff::Diff),
-    Export(export::Export),
-    Report(report::ReportPage),
-    Profile(profile::MakeProfile),
-    Cluster(cluster::MakeClusters),
     Doctor(doctor::Doctor),
     Devices(devices::Devices),
-    Watch(watch::Watch),
+    Run(run::Run),
+    Answer(answer::MakeAnswer),
+    Replay(replay::Replay),
+    Sweep(sweep::arguments::Sweep),
+    Show(show::Show),
+    Scale(scale::Scale),
     Workload(workload::Workload),
+    Tune(tune::Tune),
+    #[command(hide = true)]
+    Cluster(cluster::MakeClusters),
+    #[command(hide = true)]
     Completions(completions::Completions),
 }
+
+/// Names of other commands for the same questions, with what to type instead.
+const OTHER_NAMES: [(&str, &str); 12] = [
+    ("advise", "tcam answer"),
+    ("compare", "tcam replay --with devices TRACE"),
+    ("diff", "tcam show --against EARLIER LATER"),
+    ("engines", "tcam replay --time TRACE"),
+    ("export", "tcam show --format csv TRACE"),
+    ("plot", "tcam show --format plot TRACE"),
+    ("profile", "tcam cluster TRACE"),
+    ("record", "tcam run --trace DIR -- COMMAND"),
+    ("report", "tcam show --format html TRACE"),
+    ("stats", "tcam show TRACE"),
+    ("top", "tcam show --live"),
+    ("watch", "tcam show --live"),
+];
 
 /// Returns a clearer message than that of clap for some mistakes in the command line; `None` for
 /// other mistakes.
@@ -62,11 +70,11 @@ pub(crate) fn explained(error: &clap::Error, words: &[OsString]) -> Option<Strin
     if let Some(option @ ("--prq" | "--umq")) = before {
         return Some(format!("{option}: a size is expected before `--`"));
     }
-    let command = match words.get(1)?.to_str()? {
-        "advise" => "answer",
-        command => command,
-    };
-    let takes_program = ["run", "record", "answer", "sweep", "tune", "doctor"].contains(&command);
+    let command = words.get(1)?.to_str()?;
+    if let Some((name, now)) = OTHER_NAMES.iter().find(|(name, _)| *name == command) {
+        return Some(format!("tcam has no command {name}: `{now}` does that"));
+    }
+    let takes_program = ["run", "answer", "sweep", "tune", "doctor"].contains(&command);
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::ValueValidation, Some(ContextValue::String(option))) => {
             no_number(error, option)
@@ -140,6 +148,12 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+        let cli = Cli::command();
+        let names: Vec<_> = cli.get_subcommands().map(clap::Command::get_name).collect();
+        for (name, now) in OTHER_NAMES {
+            assert!(!names.contains(&name), "{name}");
+            assert!(names.contains(&now.split(' ').nth(1).unwrap()), "{now}");
+        }
     }
 
     #[test]
@@ -157,8 +171,8 @@ mod tests {
             "tcam run --umq 1k -- app",
             "tcam replay --prq 65537 traces",
             "tcam replay --umq=-1 traces",
-            "tcam record --prq 65537 -- app",
-            "tcam compare --umq -1 traces",
+            "tcam run --trace x --prq 65537 -- app",
+            "tcam replay --with devices --umq -1 traces",
             "tcam replay --prq -1,3 traces",
             "tcam run --prq -x -- app",
             "tcam sweep --prq -1,3 -- app",
@@ -183,9 +197,9 @@ mod tests {
             "tcam sweep --timeout -1 -- app",
             "tcam sweep --timeout 0 -- app",
             "tcam sweep --timeout NaN -- app",
-            "tcam record --max -1 -- app",
-            "tcam watch --interval -1",
-            "tcam watch --count -1",
+            "tcam run --trace x --max -1 -- app",
+            "tcam show --live --interval -1",
+            "tcam show --live --count -1",
             "tcam scale a b c --to -1",
             "tcam workload fds --out x --ranks -1",
             "tcam workload fds --out x --rank -1,3",
@@ -215,26 +229,27 @@ mod tests {
             ("run", None),
             ("sweep", Some("`tcam sweep --trace DIR`".to_owned())),
             ("run mpiexec -n 2 app", dashes("mpiexec")),
-            ("record --out x ./app", dashes("./app")),
+            ("run --trace x ./app", dashes("./app")),
             ("sweep --prq 1 mpiexec app", dashes("mpiexec")),
             ("tune mpiexec -n 2", dashes("mpiexec")),
             ("doctor mpiexec", dashes("mpiexec")),
             ("run --prk 1 -- app", None),
             ("run x -- app", None),
-            ("watch x", None),
+            ("show --liv x", None),
             ("run --device connectx -- app", set("--set device=connectx")),
-            ("compare --device=alpu x", set("--set device=alpu or --with device=alpu")),
-            ("replay x --host-engine", set("--set host_engine=VALUE")),
+            ("replay --device=alpu x", set("--set device=alpu or --with device=alpu")),
+            ("replay x --host-engine", set("--set host_engine=VALUE or --with host_engine=VALUE")),
             ("sweep --overflow --out x -- app", set("--set overflow=VALUE")),
-            ("stats --device alpu x", None),
+            ("show --device alpu x", None),
             ("run --devices alpu -- app", Some("program go behind `--`".to_owned())),
             ("answer --pnp 4 -- mpiexec app", Some("did you mean --ppn?".to_owned())),
             ("answer --ppn 4 mpiexec -n 8 app", dashes("mpiexec")),
             ("scale a b c --to abc", number("--to <RANKS>: `abc`")),
             ("scale a b c --to 0", None),
             ("tune --rounds 2.5 -- app", number("--rounds <N>: `2.5`")),
-            ("advise --device connectx -- app", set("--set device=connectx")),
-            ("advise --ppn 4 mpiexec -n 8 app", dashes("mpiexec")),
+            ("answer --device connectx -- app", set("--set device=connectx")),
+            ("stats x", Some("`tcam show TRACE` does that".to_owned())),
+            ("record --out x -- app", Some("-- COMMAND` does that".to_owned())),
         ] {
             let words: Vec<_> =
                 ["tcam"].into_iter().chain(line.split(' ')).map(OsString::from).collect();

@@ -53,7 +53,7 @@ pub(crate) enum Error {
     Trace { path: PathBuf, error: TraceError },
 
     #[error(
-        "{path}: no trace (*.trace) there; `tcam record` makes them{}{}",
+        "{path}: no trace (*.trace) there; `tcam run --trace DIR` makes them{}{}",
         hint::foreign(.0), hint::unfinished(.0), path = .0.display()
     )]
     NoTraces(PathBuf),

@@ -102,8 +102,8 @@ pub(crate) fn of_setting(word: &str) -> String {
 /// other options, and for commands that set no parameters.
 pub(crate) fn of_option(command: &str, given: &str, words: &[OsString]) -> Option<String> {
     let options = match command {
-        "run" | "record" | "answer" | "replay" | "sweep" | "tune" | "engines" => &["--set"][..],
-        "compare" => &["--set", "--with"],
+        "run" | "answer" | "sweep" | "tune" => &["--set"][..],
+        "replay" => &["--set", "--with"],
         _ => return None,
     };
     let name = given.strip_prefix("--")?.replace('-', "_").to_lowercase();
@@ -244,7 +244,7 @@ pub(crate) fn foreign(path: &Path) -> String {
     tool.map_or_else(String::new, |tool| {
         format!(
             "; it is of {tool}, and tcam reads only its own traces: record the program with \
-             `tcam record -- mpiexec ...`"
+             `tcam run --trace DIR -- mpiexec ...`"
         )
     })
 }
@@ -366,10 +366,10 @@ mod tests {
             ("traces/0.evt", "OTF2"),
         ] {
             let told = foreign(&place(name));
-            assert!(told.contains(tool) && told.contains("tcam record -- "), "{told}");
+            assert!(told.contains(tool) && told.contains("tcam run --trace DIR -- "), "{told}");
         }
         let error = nic::report::Report::from_json("{}").unwrap_err();
-        assert!(of_report(&place("chrome.json"), &error).contains("tcam record -- "));
+        assert!(of_report(&place("chrome.json"), &error).contains("tcam run --trace DIR -- "));
         fs::remove_file(place("chrome.json")).unwrap();
         fs::remove_file(place("array.json")).unwrap();
         assert!(foreign(directory.path()).contains("GOAL"));

@@ -49,8 +49,8 @@ fn main() -> ExitCode {
     // A write beyond `ulimit -f` then fails instead of ending tcam. Programs that tcam starts have
     // the default action.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
-    let runs = matches!(task, Task::Run(_) | Task::Record(_));
-    // `tcam stats DIR | head` ends by SIGPIPE when head ends. A command that runs the user's
+    let runs = matches!(task, Task::Run(_));
+    // `tcam show DIR | head` ends by SIGPIPE when head ends. A command that runs the user's
     // program ignores SIGPIPE, and continues to the end of that program.
     let measures = matches!(&task, Task::Sweep(sweep) if sweep.trace.is_empty())
         || matches!(&task, Task::Answer(answer) if answer.runs_a_program())
@@ -61,24 +61,15 @@ fn main() -> ExitCode {
     let done = match task {
         Task::Demo(arguments) => commands::demo::demo(&arguments),
         Task::Run(arguments) => commands::run::run(&arguments),
-        Task::Record(arguments) => commands::record::record(&arguments),
         Task::Replay(arguments) => commands::replay::replay(&arguments),
         Task::Answer(arguments) => commands::answer::answer(&arguments),
+        Task::Show(arguments) => commands::show::show(&arguments),
         Task::Scale(arguments) => commands::scale::scale(&arguments),
-        Task::Engines(arguments) => commands::engines::engines(&arguments),
-        Task::Compare(arguments) => commands::compare::compare(&arguments),
         Task::Sweep(arguments) => commands::sweep::sweep(&arguments),
         Task::Doctor(arguments) => Ok(commands::doctor::doctor(&arguments)),
         Task::Devices(arguments) => commands::devices::devices(&arguments),
-        Task::Plot(arguments) => commands::plot::plot(&arguments),
-        Task::Stats(arguments) => commands::stats::stats(&arguments),
-        Task::Diff(arguments) => commands::diff::diff(&arguments),
-        Task::Export(arguments) => commands::export::export(&arguments),
-        Task::Report(arguments) => commands::report::report(&arguments),
-        Task::Profile(arguments) => commands::profile::profile(&arguments),
         Task::Cluster(arguments) => commands::cluster::cluster(&arguments),
         Task::Tune(arguments) => commands::tune::tune(&arguments),
-        Task::Watch(arguments) => commands::watch::watch(&arguments),
         Task::Completions(arguments) => {
             Ok(commands::completions::completions(&arguments, &mut Cli::command()))
         }
@@ -92,7 +83,7 @@ fn main() -> ExitCode {
             _ => OWN_FAILURE,
         }
     });
-    // `run` and `record` print nothing to standard output, and exit with the code of the program.
+    // `run` prints nothing to standard output, and exits with the code of the program.
     if !runs && let Some(error) = output::incomplete() {
         eprintln!("tcam: standard output: {error}");
         return ExitCode::from(OWN_FAILURE);

@@ -17,7 +17,7 @@ const OF_RUNS: &[(&[&str], &str)] = &[
     (&["report"], "`tcam replay` keeps the reports of a replay: --report DIR"),
     (
         &["trace", "trace_max", "trace_sends"],
-        "a replay is not recorded; `tcam record` has --out DIR and --max MIB",
+        "a replay is not recorded; `tcam run` has --trace DIR and --max MIB",
     ),
     (
         &["times"],
@@ -273,7 +273,7 @@ mod tests {
         let parse = |word: &str| Settings::for_replay("--with", &[word.to_owned()]);
         assert_eq!(parse("overflow=prefix").unwrap().get("overflow"), Some("prefix"));
         for (word, part) in [
-            ("trace=x", "--with trace: a replay is not recorded; `tcam record`"),
+            ("trace=x", "--with trace: a replay is not recorded; `tcam run`"),
             ("FI_TCAM_TIMES=on", "--with times: nothing is measured in a replay: --timing"),
             ("kernel_copy=off", "--with kernel_copy: has no effect on matching"),
             ("report=x", "`tcam replay` keeps the reports of a replay: --report DIR"),

@@ -85,7 +85,7 @@ pub enum WrittenAt {
     Running,
 }
 
-/// The counters of a context that are cheap to read, up to now (`tcam watch`).
+/// The counters of a context that are cheap to read, up to now (`tcam show --live`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiveContext {
     /// Number of receives posted.

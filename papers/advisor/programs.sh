@@ -15,7 +15,7 @@ program() {
 # Records two runs of a command in the current directory, and returns to the root: recorded COMMAND...
 recorded() {
     for run in 1 2; do
-        timeout 300 "$tcam" record --partial --out="traces-$run" -- mpirun -n "$ranks" "$@" \
+        timeout 300 "$tcam" run --partial --trace="traces-$run" -- mpirun -n "$ranks" "$@" \
             >>output.log 2>&1 || fail "$directory/output.log: $1 failed"
     done
     cd "$root"

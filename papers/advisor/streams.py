@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Measures streams with `tcam engines`. Converts the counters and times of the engines to the numbers that models
+"""Measures streams with `tcam replay --time`. Converts the counters and times of the engines to the numbers that models
 learn from."""
 
 import collections
@@ -126,11 +126,11 @@ def measure(tcam, name, kind, trace, entries, processes=1):
     """Returns the sample of a trace with median times over several processes. Returns None if no element spills
     to the host, because the engines are then not measured."""
     with tempfile.TemporaryDirectory() as place:
-        run(tcam, "export", "--partial", f"--out={place}", trace)
+        run(tcam, "show", "--format=csv", "--partial", f"--out={place}", trace)
         with open(f"{place}/operations.csv") as file:
             census = census_of(csv.DictReader(file))
     words = ("--partial", f"--prq={entries}", f"--umq={entries}", "--operations=1000000000", "--json=-", trace)
-    facts = [json.loads(run(tcam, "engines", *words)) for _ in range(processes)]
+    facts = [json.loads(run(tcam, "replay", "--time", *words)) for _ in range(processes)]
     census |= {of: facts[0][of] for of in ("receives", "wildcards")}
     costs, times = {}, collections.defaultdict(list)
     for of in (of for fact in facts for of in fact["cases"][0]["engines"]):

@@ -266,9 +266,8 @@ def of_profile(stream):
     both on packed queues."""
     place = stream.path.parent
     quiet = {"check": True, "stdout": subprocess.DEVNULL}
-    subprocess.run([TCAM, "profile", stream.path, f"--out={place}/profile"], **quiet)
     for k in KS:
-        words = [TCAM, "cluster", f"{place}/profile", f"--k={k}", f"--out={place}/clusters-{k}"]
+        words = [TCAM, "cluster", stream.path, f"--k={k}", f"--out={place}/clusters-{k}"]
         subprocess.run(words, **quiet)
     named = {"list linked": settings("list", "linked")}
     for k in KS:

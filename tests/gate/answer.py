@@ -48,7 +48,7 @@ def agrees(arguments, what, words, told, traces):
     # A replay has one of the orders of the ranks that the range of the need allows.
     for pool, of in (("pool=node", told["nic"]["at_once"]), (f"device={divided['device']}", divided["entries"])):
         for entries, fits in ((of["most"], True), (of["least"] - 1, False)):
-            done = tcam(arguments, "compare", f"--with={pool},pool_entries={entries}", "--json=-", *words, traces)
+            done = tcam(arguments, "replay", f"--with={pool},pool_entries={entries}", "--json=-", *words, traces)
             line = json.loads(done.stdout)["lines"][1]
             spills = sum(line[f"{queue}_spills"] for queue in ("prq", "umq", "internal"))
             check((spills == 0) == fits, f"{what}, {pool}: {spills} spill at {entries} of {of}")
@@ -56,16 +56,16 @@ def agrees(arguments, what, words, told, traces):
     check(json.loads(done.stdout)["needed_entries"] == need, f"{what}: sweep prints another need than {need}")
     done = tcam(arguments, "sweep", f"--out={PLACE / 'sweep'}", *words, "--trace", traces)
     check(not told["crowded"] or "take turns" in done.stdout, f"{what}: {done.stdout[-600:]}")
-    done = tcam(arguments, "compare", *words, traces)
+    done = tcam(arguments, "replay", "--with=devices", *words, traces)
     share = re.search(r"NIC of .* needs (?:[0-9,]+ to )?([0-9,]+) entr", " ".join(done.stdout.split()))
     check(share and int(share[1].replace(",", "")) == need, f"{what}: {done.stdout[-600:]}")
     if not words:
-        stats = json.loads(tcam(arguments, "stats", "--json=-", traces).stdout)
-        check(stats["need"]["nics"][0]["each"]["internal"]["most"] == told["nic"]["internal"]["most"], f"{what}: stats")
-        page = tcam(arguments, "report", "--out=-", traces).stdout
-        check(re.search(rf"needs ([0-9,]+ to )?{need:,} entries: ", page), f"{what}: the page of report has no need of {need}")
+        stats = json.loads(tcam(arguments, "show", "--json=-", traces).stdout)
+        check(stats["need"]["nics"][0]["each"]["internal"]["most"] == told["nic"]["internal"]["most"], f"{what}: show")
+        page = tcam(arguments, "show", "--format=html", "--out=-", traces).stdout
+        check(re.search(rf"needs ([0-9,]+ to )?{need:,} entries: ", page), f"{what}: the page has no need of {need}")
     for device in told["devices"]:
-        done = tcam(arguments, "compare", f"--with=device={device['device']}", "--json=-", *words, traces)
+        done = tcam(arguments, "replay", f"--with=device={device['device']}", "--json=-", *words, traces)
         judged = json.loads(done.stdout)["judged"][1]
         check(judged["suffices"] == device["suffices"], f"{what}: {judged} and {device}")
 
@@ -76,7 +76,7 @@ def recordings(arguments, programs):
     names = [PLACE / f"fds-{run}" for run in (1, 2)]
     for name in names:
         launched = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "8", str(programs / "fds_gather"), "--steps", "4"]
-        done = tcam(arguments, "record", f"--out={name}", "--", *launched)
+        done = tcam(arguments, "run", f"--trace={name}", "--", *launched)
         check(done.returncode == 0, f"record: {done.stderr[-500:]}")
     page, told = answered(arguments, names[0])
     check("exit status 0" in page and "MPICH" in page and "One run shows no spread" in page, page)
@@ -178,22 +178,22 @@ def programs_that_run(arguments, programs):
     script = PLACE / "fails"
     script.write_text(f"#!/bin/sh\n{programs / 'ring'} >/dev/null\nexit 7\n")
     script.chmod(0o755)
-    for task in ("answer", "record"):
+    for task, option in (("answer", "--out"), ("run", "--trace")):
         out = PLACE / f"failed-{task}"
-        done = tcam(arguments, task, f"--out={out}", "--", *launcher, str(script))
+        done = tcam(arguments, task, f"{option}={out}", "--", *launcher, str(script))
         check(done.returncode == 7, f"{task}: {done.returncode} {done.stderr[-300:]}")
         if task == "answer":
             check(done.stdout.startswith("FAILED, the program ended with exit status 7"), done.stdout[:200])
             out /= "1"
         # Every later command reports the failure.
-        for words in (["answer", out], ["compare", out], ["sweep", f"--out={PLACE / 'sweep'}", "--trace", out]):
+        for words in (["answer", out], ["replay", "--with=devices", out], ["sweep", f"--out={PLACE / 'sweep'}", "--trace", out]):
             done = tcam(arguments, *words)
             said = done.stdout + done.stderr
             check("FAILED" in said and "exit status 7" in said, f"{words}: {said[-600:]}")
     # A crash cuts counts short, so all commands exit with 3, whatever the launcher returns.
     crash = [*launcher, "timeout", "-s", "KILL", "0.7", str(programs / "patterns"), "halo", "1000000", "50"]
     out = PLACE / "crashed"
-    for words in (["run", "--", *crash], ["record", f"--out={out}-record", "--", *crash],
+    for words in (["run", "--", *crash], ["run", f"--trace={out}-record", "--", *crash],
                   ["answer", f"--out={out}", "--", *crash], ["answer", out]):  # fmt: skip
         done = tcam(arguments, *words)
         check(done.returncode == 3, f"crash, {words[0]}: {done.returncode} {done.stderr[-300:]}")
@@ -222,14 +222,14 @@ def one_clock(arguments, programs):
     late.write_text('#!/bin/sh\n[ "$PMI_RANK" = 0 ] && sleep 0.7\nexec "$@"\n')
     late.chmod(0o755)
     launched = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "4", str(late), str(programs / "fds_gather"), "--steps", "4"]
-    done = tcam(arguments, "record", f"--out={place}", "--", *launched)
+    done = tcam(arguments, "run", f"--trace={place}", "--", *launched)
     check(done.returncode == 0, f"clock: {done.stderr[-500:]}")
-    by = json.loads(tcam(arguments, "stats", "--by=kind", "--json=-", place).stdout)
+    by = json.loads(tcam(arguments, "show", "--by=kind", "--json=-", place).stdout)
     at, early = by["umq_at_s"], by["umq_early_s"]
     check(by["umq_rank"] == 0 and at > 0.6 and 0 <= early < at, f"clock: {by}")
-    need = json.loads(tcam(arguments, "stats", "--json=-", place).stdout)["need"]
+    need = json.loads(tcam(arguments, "show", "--json=-", place).stdout)["need"]
     check(0.6 < need["ranks"][0]["at_s"] and need["nics"][0]["at_s"] > 0.6, f"clock: {need}")
-    done = tcam(arguments, "export", f"--out={out}", place)
+    done = tcam(arguments, "show", "--format=csv", f"--out={out}", place)
     check(done.returncode == 0, f"clock: {done.stderr[-500:]}")
     with (out / "lengths.csv").open(encoding="utf-8") as file:
         before, most, mark = longest(csv.DictReader(file), 0, "UMQ")
@@ -238,16 +238,16 @@ def one_clock(arguments, programs):
     with (out / "operations.csv").open(encoding="utf-8") as file:
         first = min(int(row["ns"]) for row in csv.DictReader(file) if row["rank"] == "0")
     check(first > 6e8, f"clock: rank 0 began at {first} ns")
-    done = tcam(arguments, "plot", f"--out={out}", "--format=svg", place)
+    done = tcam(arguments, "show", f"--out={out}", "--format=svg", place)
     for name in ("lengths", "fill", "occupancy"):
         check("since the run began" in (out / f"{name}.svg").read_text(), f"clock: {name}.svg")
-    told = tcam(arguments, "stats", "--by=kind", place).stdout
+    told = tcam(arguments, "show", "--by=kind", place).stdout
     check("every 64th" not in told, f"clock: {told[-600:]}")
 
 
 def pages_of_html(arguments):
     """The HTML page contains the facts of the text page and a picture of the need, and needs no
-    other file. The page of `tcam report` begins with the same answer. If it has only reports, that page
+    other file. The page of `tcam show --format html` begins with the same answer. If it has only reports, that page
     names the missing facts."""
     page, drawn, both = (PLACE / name for name in ("answer.html", "answer.svg", "report.html"))
     traces = [PLACE / f"fds-{run}" for run in (1, 2)]
@@ -259,7 +259,7 @@ def pages_of_html(arguments):
     check(0 < least["cpu_list_percent"]["least"] < least["with_way_percent"]["most"], str(least))
     check(drawn.read_text().count(needs) == 2, f"answer.svg has no {needs}")
     quote = text[text.index("To quote: ") + len("To quote: ") :]
-    tcam(arguments, "report", f"--out={both}", *traces)
+    tcam(arguments, "show", "--format=html", f"--out={both}", *traces)
     for name in (page, both):
         html = name.read_text()
         check(not any(part in html for part in ("<script", "<link", "src=", "@import")), f"{name} needs other files")
@@ -273,7 +273,7 @@ def pages_of_html(arguments):
     run = traces[0] / "run.tcam"
     record = run.read_text()
     run.write_text(json.dumps(json.loads(record) | {"ppn": 2}))
-    html = tcam(arguments, "report", "--out=-", traces[0]).stdout
+    html = tcam(arguments, "show", "--format=html", "--out=-", traces[0]).stdout
     for part in ("nodes are assumed", "as if all ranks shared one NIC"):
         check(part in html, f"report of a run with --ppn: no {part}")
     run.write_text(record)
@@ -281,7 +281,7 @@ def pages_of_html(arguments):
     reports.mkdir()
     for path in (*traces[0].glob("*.json"), traces[0] / "run.tcam"):
         shutil.copy(path, reports)
-    html = tcam(arguments, "report", "--out=-", reports).stdout
+    html = tcam(arguments, "show", "--format=html", "--out=-", reports).stdout
     rank = json.loads(tcam(arguments, "answer", "--json=-", traces[0]).stdout)["rank"]
     for part in (f"need {rank['prq']['most']:,} entries for receives", "A NIC of all ranks needs between", "take a recording"):
         check(part in html, f"report of reports: no {part}")
@@ -308,11 +308,11 @@ def times_of_earlier_versions(arguments):
         head = whole[:8000].replace(exact, coarse)
         (old / path.name).write_bytes(head[:8000] + whole[8000:])
     said = "An earlier version of tcam recorded this"
-    for task in ("answer", "compare"):
-        told = " ".join(tcam(arguments, task, old).stdout.split())
-        check(said in told and "range" in told, f"{task}: {told[-900:]}")
-        told = tcam(arguments, task, PLACE / "clock").stdout
-        check(said not in told, f"{task}: {told[-900:]}")
+    for words in (["answer"], ["replay", "--with=devices"]):
+        told = " ".join(tcam(arguments, *words, old).stdout.split())
+        check(said in told and "range" in told, f"{words}: {told[-900:]}")
+        told = tcam(arguments, *words, PLACE / "clock").stdout
+        check(said not in told, f"{words}: {told[-900:]}")
 
 
 def times_modelled(arguments):

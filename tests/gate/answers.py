@@ -44,7 +44,7 @@ def posts(report):
 def crashes(arguments, mpi, programs):
     """Ranks that crash leave their counters in the reports of a run and of a recording."""
     for how in ("kill", "abort", "segv", "exit"):
-        for task, option in (("run", "--report"), ("record", "--out")):
+        for task, option in (("run", "--report"), ("run", "--trace")):
             what, place = f"{mpi}, {task}, {how}", fresh("crash") / "out"
             program = launched(mpi, 8, programs / "crash", how, *(["all"] * (how == "exit")))
             json_file = place.parent / "sum.json"
@@ -71,7 +71,7 @@ def crashes(arguments, mpi, programs):
 def aborted(arguments, mpi, programs):
     """After MPI_Abort no report counts a receive that the program did not post, however its ranks
     end."""
-    for task, option in (("run", "--report"), ("record", "--out")):
+    for task, option in (("run", "--report"), ("run", "--trace")):
         what, place = f"{mpi}, {task}, MPI_Abort", fresh("aborted") / "out"
         words = [task, f"{option}={place}", f"--mpi={mpi}", "--partial"]
         done = tcam(arguments, *words, "--", *launched(mpi, 8, programs / "crash", "mpi_abort"))
@@ -104,9 +104,9 @@ def interrupted(arguments, programs):
 
 def parts(arguments, programs):
     """If some ranks are missing, each command reports it and returns the exit status INCOMPLETE. The
-    commands `stats` and `sweep` print it in their first line."""
+    commands `show` and `sweep` print it in their first line."""
     whole, some = fresh("whole") / "t", fresh("parts")
-    done = tcam(arguments, "record", f"--out={whole}", "--mpi=mpich", "--", *launched("mpich", 16, programs / "ring"))
+    done = tcam(arguments, "run", f"--trace={whole}", "--mpi=mpich", "--", *launched("mpich", 16, programs / "ring"))
     check(done.returncode == 0, f"parts: {done.stderr[-500:]}")
     reports, traces, both = some / "reports", some / "traces", some / "both"
     for place in (reports, traces, both):
@@ -120,22 +120,22 @@ def parts(arguments, programs):
     missing = "4 of 16 ranks: no {} of ranks 3-4 and 6-15; " + LACK
     out = some / "out"
     for words, sources in (
-        (["stats"], (reports, both, traces)),
-        (["plot", f"--out={out / 'plot'}"], (reports, both, traces)),
-        (["report", f"--out={out / 'page.html'}"], (reports, both, traces)),
-        (["export", f"--out={out / 'csv'}"], (reports, both, traces)),
+        (["show"], (reports, both, traces)),
+        (["show", "--format=plot", f"--out={out / 'plot'}"], (reports, both, traces)),
+        (["show", "--format=html", f"--out={out / 'page.html'}"], (reports, both, traces)),
+        (["show", "--format=csv", f"--out={out / 'csv'}"], (reports, both, traces)),
         (["replay"], (traces, both)),
-        (["compare", "--with=host_engine=list"], (traces, both)),
+        (["replay", "--with=host_engine=list"], (traces, both)),
         (["sweep", f"--out={out / 'sweep'}", "--prq=4,8", "--trace"], (traces, both)),
     ):
         out.mkdir(exist_ok=True)
         for source in sources:
             done = tcam(arguments, *words, source)
             what = f"parts: {words[0]} {source.name}"
-            of = "report" if source == reports or source == both and words[0] in ("stats", "plot", "report", "export") else "trace"
+            of = "report" if source == reports or source == both and words[0] == "show" else "trace"
             told = missing.format(of) in done.stdout + done.stderr
             check(done.returncode == INCOMPLETE and told, f"{what}: {done.returncode} {done.stdout[:300]} {done.stderr[-500:]}")
-            if words[0] in ("stats", "sweep"):
+            if words[0] == "sweep" or words == ["show"]:
                 first = done.stdout.partition("\n")[0]
                 check(first == "INCOMPLETE, " + missing.format(of), f"{what}: {first}")
             words_whole = [*words[:-1], "--trace"] if words[-1] == "--trace" else words
@@ -143,13 +143,13 @@ def parts(arguments, programs):
             check(partial.returncode == 0, f"{what}, --partial: {partial.returncode} {partial.stderr[-300:]}")
             full = tcam(arguments, *words, whole)
             check(full.returncode == 0 and LACK not in full.stdout + full.stderr, f"{what}, whole: {full.returncode} {full.stderr[-300:]}")
-    done = tcam(arguments, "stats", "--json=-", reports)
+    done = tcam(arguments, "show", "--json=-", reports)
     told = json.loads(done.stdout)
     check(told["missing_ranks"] == [[3, 4], [6, 15]] and told["ranks_of"] == 16, f"{told['missing_ranks']}")
-    tcam(arguments, "report", f"--out={out / 'page.html'}", traces)
+    tcam(arguments, "show", "--format=html", f"--out={out / 'page.html'}", traces)
     page = (out / "page.html").read_text()
     check('<p class="lack">INCOMPLETE, 4 of 16 ranks' in page and "ring on 4 of 16 ranks" in page, "parts: page")
-    tcam(arguments, "plot", "--format=svg", f"--out={out / 'plot'}", traces)
+    tcam(arguments, "show", "--format=svg", f"--out={out / 'plot'}", traces)
     for picture in (out / "plot").glob("*.svg"):
         check("4 of 16 ranks" in picture.read_text(), f"parts: {picture.name}")
     tcam(arguments, "sweep", f"--out={out / 'sweep'}", "--prq=4,8", "--trace", traces)
@@ -163,26 +163,26 @@ def mixed(arguments, programs):
     place = fresh("mixed")
     known = launched("mpich", 4, programs / "known")
     for run in ("a", "b"):
-        done = tcam(arguments, "record", f"--out={place / run}", "--mpi=mpich", "--", *known)
+        done = tcam(arguments, "run", f"--trace={place / run}", "--mpi=mpich", "--", *known)
         check(done.returncode == 0, f"mixed: {done.stderr[-500:]}")
     for trace in (place / "b").glob("0.*.trace"):
         trace.unlink()
     lack = "Traces: INCOMPLETE, 3 of 4 ranks: no trace of rank 0"
-    for words in (["stats", "--by=tag"], ["plot", f"--out={place / 'p'}"], ["report", f"--out={place / 'r.html'}"]):
+    for words in (["show", "--by=tag"], ["show", "--format=plot", f"--out={place / 'p'}"], ["show", "--format=html", f"--out={place / 'r.html'}"]):
         done = tcam(arguments, *words, place / "b")
         told = lack in done.stdout + done.stderr
         check(done.returncode == INCOMPLETE and told, f"mixed: {words}: {done.returncode} {done.stderr[-300:]}")
     check(lack in (place / "r.html").read_text(), "mixed: the page")
     check("traces of 3 of 4 ranks" in (place / "p" / "curve.svg").read_text(), "mixed: the curve")
     # The tables are made from the reports, which are complete, and the need of a NIC from the traces.
-    done = tcam(arguments, "stats", place / "b")
+    done = tcam(arguments, "show", place / "b")
     tables, _, needed = done.stdout.partition(lack)
     told = "INCOMPLETE" not in tables and "a NIC of" not in tables and "a NIC of" in needed
     check(done.returncode == INCOMPLETE and told, f"mixed, reports: {done.returncode} {done.stdout}")
-    done = tcam(arguments, "stats", place / "a" / "0.json", place / "a" / "1.json", place / "b" / "2.json", place / "b" / "3.json")
+    done = tcam(arguments, "show", place / "a" / "0.json", place / "a" / "1.json", place / "b" / "2.json", place / "b" / "3.json")
     told = "ranks of several runs" in done.stdout and "2 runs, whose counts tell nothing together" in done.stderr
     check(done.returncode == INCOMPLETE and told, f"mixed: {done.returncode} {done.stdout[:300]} {done.stderr}")
-    done = tcam(arguments, "stats", "--by=phase", "--json=-", place / "a")
+    done = tcam(arguments, "show", "--by=phase", "--json=-", place / "a")
     told = json.loads(done.stdout)
     check(told["complete"] and told["phases"][0]["prq_high_water"] > 0, f"mixed, phases: {told}")
 
@@ -192,7 +192,7 @@ def full_disk(arguments, programs):
     place = fresh("full")
     ring = " ".join(launched("mpich", 8, programs / "ring"))
     for task, option, size in (
-        ("run", "--report", 60), ("record", "--out", 700), ("record", "--out", 1000),
+        ("run", "--report", 60), ("run", "--trace", 700), ("run", "--trace", 1000),
         ("answer", "--out", 60),
     ):  # fmt: skip
         script = (
@@ -222,18 +222,18 @@ KNOWN_PEERS = {"rank 1": (48, 100), "rank 2": (45, 80), "rank 3": (44, 31), "any
 
 
 def who_fills(arguments, mpi, programs):
-    """For a program with known queues, `tcam stats` prints exactly the counts of KNOWN and
+    """For a program with known queues, `tcam show` prints exactly the counts of KNOWN and
     KNOWN_PEERS by communicator, tag and peer, both after the recording and from its traces
     alone."""
     place, traces = fresh(f"known-{mpi}") / "t", fresh(f"known-{mpi}-traces")
     program = launched(mpi, 4, programs / "known")
-    done = tcam(arguments, "record", f"--out={place}", f"--mpi={mpi}", "--", *program)
+    done = tcam(arguments, "run", f"--trace={place}", f"--mpi={mpi}", "--", *program)
     check(done.returncode == 0, f"{mpi}, known: {done.stderr[-500:]}")
     for trace in place.glob("*.trace"):
         shutil.copy(trace, traces)
     for source in (place, traces):
         def groups(by, source=source):
-            done = tcam(arguments, "stats", f"--by={by}", "--json=-", source)
+            done = tcam(arguments, "show", f"--by={by}", "--json=-", source)
             check(done.returncode == 0, f"{mpi}, --by {by}: {done.stderr[-500:]}")
             told = json.loads(done.stdout)
             check((told["prq_rank"], told["prq_high_water"]) == (0, 138), f"{mpi}: {told}")
@@ -267,19 +267,19 @@ def who_fills(arguments, mpi, programs):
             check(found[0] == posted and unexpected <= found[1] <= unexpected + 4, f"{what}, {peer}: {found}")
         reading = f"211 of {told['umq_high_water']} in the UMQ of rank 0 are tag 31 of {names['one']} from ranks 1-3"
         check(any(of.startswith(reading) for of in told["readings"]), f"{what}: {told['readings']}")
-        done = tcam(arguments, "stats", "--by=tag", "--to=0", "--from=0", source)
+        done = tcam(arguments, "show", "--by=tag", "--to=0", "--from=0", source)
         check(done.returncode == 125 and "nothing is between" in done.stderr, f"{what}: {done}")
-        done = tcam(arguments, "stats", "--by=tag", "--from=1000", "--json=-", source)
+        done = tcam(arguments, "show", "--by=tag", "--from=1000", "--json=-", source)
         told = json.loads(done.stdout)
         check(all(of["prq"]["added"] == 0 for of in told["groups"]), f"{what}: {told['groups']}")
-        done = tcam(arguments, "stats", "--by=phase", source)
+        done = tcam(arguments, "show", "--by=phase", source)
         check(done.returncode == 0 and " 138 " in done.stdout, f"{what}: {done.stdout}")
-    done = tcam(arguments, "stats", "--by=tag", place / "0.json")
+    done = tcam(arguments, "show", "--by=tag", place / "0.json")
     check(done.returncode == 125 and "takes traces" in done.stderr, f"{mpi}: {done.stderr}")
     out = place.parent / "pictures"
-    tcam(arguments, "plot", "--format=svg", f"--out={out}", place)
+    tcam(arguments, "show", "--format=svg", f"--out={out}", place)
     check("communicator" in (out / "fill.svg").read_text(), f"{mpi}: fill.svg")
-    tcam(arguments, "report", f"--out={out / 'page.html'}", place)
+    tcam(arguments, "show", "--format=html", f"--out={out / 'page.html'}", place)
     page = (out / "page.html").read_text()
     for part in ("Elements by tag", "tag 31 of communicator", "known", "processors", "MPI", "started", "command"):
         check(part in page, f"{mpi}, page: {part}")
@@ -313,11 +313,11 @@ def repeats(arguments, programs):
     place = fresh("repeats")
     ring = launched("mpich", 4, programs / "ring")
     for run in "abc":
-        done = tcam(arguments, "record", f"--out={place / run}", "--mpi=mpich", "--", *ring)
+        done = tcam(arguments, "run", f"--trace={place / run}", "--mpi=mpich", "--", *ring)
         check(done.returncode == 0, f"repeats: {done.stderr[-500:]}")
-    each = [json.loads(tcam(arguments, "stats", "--json=-", place / run).stdout) for run in "abc"]
+    each = [json.loads(tcam(arguments, "show", "--json=-", place / run).stdout) for run in "abc"]
     marks = sorted(of["tagged"]["umq"]["high_water"] for of in each)
-    for task in ("stats", "sweep"):
+    for task in ("show", "sweep"):
         words = [task, f"--out={place / 'o'}", "--trace"] if task == "sweep" else [task]
         directories = [place / run for run in "abc"]
         for json_words in ([], ["--json=-"]):
@@ -343,7 +343,7 @@ def repeats(arguments, programs):
         check(done.returncode == 0, f"repeats {ppn}: {done.stderr[-500:]}")
         found = [json.loads((out / f"{rank}.json").read_text()) for rank in range(4)] if ppn != "--ppn=4" else []
         both[ppn] = [of["tagged"]["kinds"]["point_to_point"]["arrivals"] for of in found]
-    done = tcam(arguments, "export", f"--out={place / 'csv'}", place / "a")
+    done = tcam(arguments, "show", "--format=csv", f"--out={place / 'csv'}", place / "a")
     check(done.returncode == 0, f"repeats: {done.stderr[-500:]}")
     with (place / "csv" / "operations.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["context"] == "tagged"]
@@ -351,12 +351,12 @@ def repeats(arguments, programs):
         if row["operation"] == "arrive" and row["kind"] == "point-to-point":
             near = {(int(row["rank"]) + step) % 4 for step in (1, 3)}
             check(int(row["source_rank"]) in near, f"export: {row}")
-    for words in (["sweep", f"--out={place / 'o'}", "--trace"], ["stats"]):
+    for words in (["sweep", f"--out={place / 'o'}", "--trace"], ["show"]):
         # Neither one recording given twice nor a different program is a repeat.
         done = tcam(arguments, *words, place / "a", place / "a")
         check("probability" not in done.stdout, f"repeats, {words}: {done.stdout[-500:]}")
         other = launched("mpich", 4, programs / "known")
-        tcam(arguments, "record", f"--out={place / 'other'}", "--mpi=mpich", "--", *other)
+        tcam(arguments, "run", f"--trace={place / 'other'}", "--mpi=mpich", "--", *other)
         done = tcam(arguments, *words, place / "a", place / "other")
         told = done.returncode == 0 and f"{place / 'other' if words[0] == 'stats' else 'other'}:\n" in done.stdout
         check(told and "probability" not in done.stdout, f"repeats, {words}: {done.stdout[-500:]} {done.stderr[-500:]}")
@@ -364,7 +364,7 @@ def repeats(arguments, programs):
     check(done.returncode == 125 and "1 of 4" in done.stderr, f"ppn: {done.stderr[-500:]}")
     # Any-source receives that match on the same node do not stay in the tables forever.
     program = launched("mpich", 4, programs / "any_source")
-    tcam(arguments, "record", f"--out={place / 'any'}", "--mpi=mpich", "--", *program)
+    tcam(arguments, "run", f"--trace={place / 'any'}", "--mpi=mpich", "--", *program)
     marks = []
     for ppn in (1, 2, 4):
         done = tcam(arguments, "replay", "--json=-", f"--ppn={ppn}", place / "any")
@@ -381,7 +381,7 @@ def overflow(arguments):
     moved elements."""
     place = fresh("overflow")
     program = launched("mpich", 2, runs.build("mpich") / "queues", "--posted=0", "--others=0", "--any=0", "--unexpected=20000")
-    done = tcam(arguments, "record", f"--out={place / 't'}", "--prq=64", "--umq=64", "--", *program)
+    done = tcam(arguments, "run", f"--trace={place / 't'}", "--prq=64", "--umq=64", "--", *program)
     told = "DOES NOT FIT" in done.stderr and "promoted first" in done.stderr
     check(done.returncode == 0 and told, f"overflow: {done.stderr[-1500:]}")
     cost = {}
@@ -390,7 +390,7 @@ def overflow(arguments):
         done = tcam(arguments, *words, place / "t")
         cost[size] = json.loads(done.stdout)["runs"][0]["added_ns"]
     check(cost[64] > 50 and cost[65536] == 0, f"overflow: {cost}")
-    done = tcam(arguments, "stats", place / "t")
+    done = tcam(arguments, "show", place / "t")
     depths = next((line.split() for line in done.stdout.splitlines() if line.startswith(" UMQ") and "found" in line), None)
     # Rank 0 posts a receive for each of the 20,000 messages after all have arrived.
     found = int(depths[2].replace(",", "")) if depths else 0
@@ -398,23 +398,23 @@ def overflow(arguments):
 
 
 def changed(arguments, programs):
-    """Checks which differences between two experiments `tcam diff` prints, and when it fails."""
+    """Checks which differences between two experiments `tcam show --against` prints, and when it fails."""
     place = fresh("changed")
     for name, posted in (("a", 50), ("b", 100)):
         program = launched("mpich", 2, programs / "queues", f"--posted={posted}")
         done = tcam(arguments, "run", f"--report={place / name}", "--prq=64", "--", *program)
-        check(done.returncode == 0, f"diff: {done.stderr[-500:]}")
+        check(done.returncode == 0, f"--against: {done.stderr[-500:]}")
     a, b = place / "a", place / "b"
-    done = tcam(arguments, "diff", a, b)
-    check(done.returncode == 0 and "PRQ high-water mark" in done.stdout, f"diff: {done}")
-    done = tcam(arguments, "diff", "--fail-above=10", a, b)
-    check(done.returncode == 1 and "PRQ high-water mark" in done.stderr, f"diff: {done}")
-    done = tcam(arguments, "diff", "--fail-above=10", "--json=-", a, a)
+    done = tcam(arguments, "show", f"--against={a}", b)
+    check(done.returncode == 0 and "PRQ high-water mark" in done.stdout, f"--against: {done}")
+    done = tcam(arguments, "show", "--fail-above=10", f"--against={a}", b)
+    check(done.returncode == 1 and "PRQ high-water mark" in done.stderr, f"--against: {done}")
+    done = tcam(arguments, "show", "--fail-above=10", "--json=-", f"--against={a}", a)
     told = json.loads(done.stdout)
-    check(done.returncode == 0 and told["failed"] == [], f"diff of the same: {done}")
+    check(done.returncode == 0 and told["failed"] == [], f"--against of the same: {done}")
     (a / "1.json").unlink()
-    done = tcam(arguments, "diff", a, b)
-    check(done.returncode == INCOMPLETE and LACK in done.stderr, f"diff of a part: {done}")
+    done = tcam(arguments, "show", f"--against={a}", b)
+    check(done.returncode == INCOMPLETE and LACK in done.stderr, f"--against of a part: {done}")
 
 
 def messages(arguments, programs):
@@ -430,8 +430,8 @@ def messages(arguments, programs):
     (other / "0.json").write_text('{"mine": 1}')
     ring = launched("mpich", 2, programs / "ring")
     for words, code, part in (
-        (["stats", place / "0.json"], 125, "cut off in the middle"),
-        (["stats", empty], 125, "but in"),
+        (["show", place / "0.json"], 125, "cut off in the middle"),
+        (["show", empty], 125, "but in"),
         (["run", f"--provider={bad}", "--", *ring], 125, "no provider of libfabric"),
         (["sweep", "--prq=0,64,..,8192", "--", *ring], 2, "three dots are expected"),
         (["sweep"], 2, "--trace DIR"),
@@ -441,7 +441,7 @@ def messages(arguments, programs):
         told = done.stderr + done.stdout
         check(done.returncode == code and part in told, f"{words}: {done.returncode} {told[-400:]}")
     check((other / "0.json").read_text() == '{"mine": 1}', "0.json of another program is gone")
-    done = subprocess.run([str(arguments.tcam), "stats", "."], cwd=empty, capture_output=True, text=True, timeout=within(60), check=False)
+    done = subprocess.run([str(arguments.tcam), "show", "."], cwd=empty, capture_output=True, text=True, timeout=within(60), check=False)
     check(done.returncode == 125 and "run.trace" in done.stderr, f"stats .: {done.stderr}")
 
 
@@ -451,20 +451,20 @@ def several(arguments, programs):
     place = fresh("several")
     for run, ranks in (("a", 4), ("b", 4), ("c", 4), ("two", 2)):
         ring = launched("mpich", ranks, programs / "ring")
-        done = tcam(arguments, "record", f"--out={place / run}", "--mpi=mpich", "--", *ring)
+        done = tcam(arguments, "run", f"--trace={place / run}", "--mpi=mpich", "--", *ring)
         check(done.returncode == 0, f"several: {done.stderr[-500:]}")
     repeats, sizes = [place / run for run in "abc"], [place / "two", place / "a"]
     for directories in (repeats, sizes):
         what, ranks = f"several, {len(directories)}", [int(of.name == "two") * -2 + 4 for of in directories]
         out = fresh("several-out")
         done = {
-            "compare": tcam(arguments, "compare", f"--csv={out / 'x.csv'}", *directories),
-            "stats --by": tcam(arguments, "stats", "--by=tag", *directories),
-            "stats": tcam(arguments, "stats", *directories),
+            "replay": tcam(arguments, "replay", "--with=devices", f"--csv={out / 'x.csv'}", *directories),
+            "show --by": tcam(arguments, "show", "--by=tag", *directories),
+            "show": tcam(arguments, "show", *directories),
             "answer": tcam(arguments, "answer", *directories),
             "sweep": tcam(arguments, "sweep", f"--out={out / 'sweep'}", "--trace", *directories),
-            "plot": tcam(arguments, "plot", "--format=svg", f"--out={out}", *directories),
-            "report": tcam(arguments, "report", f"--out={out / 'x.html'}", *directories),
+            "plot": tcam(arguments, "show", "--format=svg", f"--out={out}", *directories),
+            "report": tcam(arguments, "show", "--format=html", f"--out={out / 'x.html'}", *directories),
         }
         page = (out / "x.html").read_text()
         for task, of in done.items():
@@ -472,36 +472,36 @@ def several(arguments, programs):
             check(of.returncode == 0 and "INCOMPLETE" not in told, f"{what}, {task}: {of}")
             check("12 ranks" not in told and "6 ranks" not in told, f"{what}, {task}: {of.stdout[:500]}")
         title = "ring on 4 ranks, replayed, the worst of 3 runs" if directories is repeats else "ring on 2 ranks"
-        check(title in done["compare"].stdout, f"{what}: {done['compare'].stdout[:500]}")
+        check(title in done["replay"].stdout, f"{what}: {done['replay'].stdout[:500]}")
         with (out / "x.csv").open(encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         check({row["recording"] for row in rows} == set(map(str, directories)), f"{what}: {rows[0]}")
         for at, (directory, of) in enumerate(zip(directories, ranks, strict=True)):
-            by = done["stats --by"].stdout
+            by = done["show --by"].stdout
             check(f"{directory}:\nring on {of} ranks" in by, f"{what}: {by[:500]}")
             if directories is sizes:
-                check(f"{directory}:\nring on {of} ranks" in done["stats"].stdout, f"{what}: {done['stats'].stdout[:500]}")
+                check(f"{directory}:\nring on {of} ranks" in done["show"].stdout, f"{what}: {done['show'].stdout[:500]}")
                 check(f"ring on {of} ranks" in (out / "sweep" / f"{at + 1}-{directory.name}" / "curve.svg").read_text(), what)
                 check(f"ring: {of} ranks of MPICH" in done["answer"].stdout, f"{what}: {done['answer'].stdout[:500]}")
             check(f"{directory}: ring on {of} ranks" in page, f"{what}: page")
             curve = out / f"{at + 1}-{directory.name}" / "curve.svg"
             check(f"ring on {of} ranks" in curve.read_text(), f"{what}: {curve}")
         check(("another run exceeds the highest of 3" in page) == (directories is repeats), f"{what}: page")
-        told = json.loads(tcam(arguments, "stats", "--by=peer", "--json=-", *directories).stdout)
+        told = json.loads(tcam(arguments, "show", "--by=peer", "--json=-", *directories).stdout)
         check([of["complete"] for of in told["recordings"]] == [True] * len(directories), f"{what}: {told}")
-        told = json.loads(tcam(arguments, "compare", "--json=-", *directories).stdout)
+        told = json.loads(tcam(arguments, "replay", "--with=devices", "--json=-", *directories).stdout)
         check([of["ranks_of"] for of in told["recordings"]] == ranks, f"{what}: {told}")
         if directories is sizes:
-            for words in (["stats"], ["answer"], ["sweep", f"--out={out / 'sweep'}", "--trace"]):
+            for words in (["show"], ["answer"], ["sweep", f"--out={out / 'sweep'}", "--trace"]):
                 told = json.loads(tcam(arguments, words[0], "--json=-", *words[1:], *directories).stdout)
                 check([of["ranks_of"] for of in told["recordings"]] == ranks, f"{what}, {words}: {told}")
 
 
 def engines(arguments, programs):
-    """A sweep with a host engine prints the entries that this engine probes, as compare does."""
+    """A sweep with a host engine prints the entries that this engine probes, as a replay does."""
     place = fresh("engines")
     program = launched("mpich", 2, programs / "queues")
-    done = tcam(arguments, "record", f"--out={place / 'traces'}", "--mpi=mpich", "--", *program)
+    done = tcam(arguments, "run", f"--trace={place / 'traces'}", "--mpi=mpich", "--", *program)
     check(done.returncode == 0, f"engines: {done.stderr[-500:]}")
     told = {}
     for engine in ("hash", "list"):
@@ -509,7 +509,7 @@ def engines(arguments, programs):
         done = tcam(arguments, "sweep", *words, "--trace", place / "traces")
         [run] = json.loads(done.stdout)["runs"]
         words = [f"--with=host_engine={engine}", "--prq=0", "--umq=0", "--json=-"]
-        compared = json.loads(tcam(arguments, "compare", *words, place / "traces").stdout)
+        compared = json.loads(tcam(arguments, "replay", *words, place / "traces").stdout)
         told[engine] = run["host_traversed_a_message"]
         check(told[engine] == compared["lines"][1]["host_traversed_a_message"], f"engines: {run}")
         check(run["host_entries_a_message"] is None, f"engines: {run}")
@@ -524,9 +524,9 @@ def phases(arguments, programs):
         what = f"phases of {ranks} ranks, {numbers} numbers"
         place = PLACE / f"phases-{ranks}-{numbers}"
         program = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", str(ranks), str(programs / "phases"), str(numbers)]
-        done = tcam(arguments, "record", f"--out={place}", "--", *program)
+        done = tcam(arguments, "run", f"--trace={place}", "--", *program)
         check(done.returncode == 0, f"{what}: {done.stderr[-500:]}")
-        told = json.loads(tcam(arguments, "stats", "--by=phase", "--json=-", place).stdout)
+        told = json.loads(tcam(arguments, "show", "--by=phase", "--json=-", place).stdout)
         # MPI_Init and MPI_Finalize add some phases.
         found = len(told["phases"])
         check(20 < found < 30 and not told["warnings"], f"{what}: {found}, {told['warnings']}")

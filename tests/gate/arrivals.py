@@ -125,9 +125,9 @@ def with_polls_as_arrivals(arguments):
     check(arrival == {"poll"}, f"poll: reports say {arrival}")
     # Each command says it, and so does the paragraph to quote.
     recording = fresh("record polls") / "recording"
-    done = tcam(arguments, ["record", f"--out={recording}", "--set=arrival=poll", "--", *program, *CASES["late"]])
+    done = tcam(arguments, ["run", f"--trace={recording}", "--set=arrival=poll", "--", *program, *CASES["late"]])
     check(done.returncode == 0 and POLLED in done.stderr, f"poll, record: {done.stderr}")
-    for words in (["replay"], ["compare"], ["sweep", f"--out={recording}-sweep", "--trace"], ["stats"], ["answer"]):
+    for words in (["replay"], ["replay", "--with=devices"], ["sweep", f"--out={recording}-sweep", "--trace"], ["show"], ["answer"]):
         done = tcam(arguments, [*words, recording])
         said = " ".join((done.stdout + done.stderr).split())
         check(done.returncode == 0 and POLLED in said, f"poll, {words[0]}: {said[-900:]}")
@@ -178,7 +178,7 @@ def times(place):
     """Returns the times in ns between the sends and the arrivals of messages in a recording, whose hosts
     have the same clock."""
     done = subprocess.run(
-        [str(runs.TCAM), "export", f"--out={place}-csv", place], capture_output=True, text=True, check=False
+        [str(runs.TCAM), "show", "--format=csv", f"--out={place}-csv", place], capture_output=True, text=True, check=False
     )
     check(done.returncode == 0, f"export: {done.stderr}")
     sends, arrivals = collections.defaultdict(list), collections.defaultdict(list)
@@ -200,14 +200,14 @@ def times_between_hosts(arguments, hosts, mpi):
     place = fresh("two hosts times") / "recording"
     program = str(runs.TARGET / "apps" / mpi / "arrivals")
     launcher = hosts.launcher(mpi, runs.MPIS[mpi], 1)
-    words = ["record", f"--out={place}", "--set=trace_sends=on", "--", *launcher, program, *FAR["late"]]
+    words = ["run", f"--trace={place}", "--set=trace_sends=on", "--", *launcher, program, *FAR["late"]]
     done = tcam(arguments, words, hosts.on(1, []))
     if not counts(f"{mpi}, two hosts, times", done, place):
         return
     waits = times(place)
     middle = statistics.median(waits)
     # The recorded error of the clocks contains the true one, which is 0.
-    error = json.loads(tcam(arguments, ["stats", "--json=-", place]).stdout)["need"]["uncertain_ns"] / 2
+    error = json.loads(tcam(arguments, ["show", "--json=-", place]).stdout)["need"]["uncertain_ns"] / 2
     print(
         f"two hosts: {len(waits)} messages, {middle / 1e3:.0f} us (median), {max(waits) / 1e3:.0f} us (most); "
         f"error of the clocks {error / 1e3:.0f} us"

@@ -43,10 +43,10 @@ def tcam(arguments, *words):
 
 
 def exported(arguments, traces):
-    """Returns the operations of traces, from `tcam export`; an empty list if it failed."""
+    """Returns the operations of traces, from `tcam show`; an empty list if it failed."""
     out = PLACE / "export"
     shutil.rmtree(out, ignore_errors=True)
-    if tcam(arguments, "export", f"--out={out}", traces) is None:
+    if tcam(arguments, "show", "--format=csv", f"--out={out}", traces) is None:
         return []
     with (out / "operations.csv").open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
@@ -222,7 +222,7 @@ def recorded(arguments, mpi, program, settings):
     place = PLACE / f"{mpi}-{program}"
     command = [runs.MPIS[mpi] / "mpiexec", "-n", "4", runs.TARGET / "apps" / mpi / program]
     sets = [f"--set={setting}" for setting in settings]
-    words = ["record", f"--out={place}", f"--mpi={mpi}", *sets, "--", *command]
+    words = ["run", f"--trace={place}", f"--mpi={mpi}", *sets, "--", *command]
     return place if tcam(arguments, *words) is not None else None
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests `tcam run`, `record` and `sweep` in case of errors: they keep existing files and report the
+"""Tests `tcam run` and `sweep` in case of errors: they keep existing files and report the
 error."""
 
 import argparse
@@ -44,9 +44,9 @@ def files(place):
 def old_files_stay(arguments, programs):
     """A run that produces no reports keeps those of an earlier run."""
     ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
-    for task, option in (("record", "--out"), ("run", "--report")):
-        place = fresh(task)
-        done = tcam(arguments, task, f"{option}={place}", "--", *ring)
+    for option in ("--trace", "--report"):
+        task, place = f"run {option}", fresh(f"run{option}")
+        done = tcam(arguments, "run", f"{option}={place}", "--", *ring)
         check(done.returncode == 0, f"{task}: {done.stderr[-500:]}")
         before = files(place)
         check({"0.json", "1.json"} <= set(before), f"{task}: {sorted(before)}")
@@ -71,9 +71,9 @@ def old_files_stay(arguments, programs):
 def a_killed_tcam_leaves_its_files(arguments, programs):
     """The files of a run whose tcam was killed stay, and later commands name their directory."""
     ring = f"{MPIEXEC} -n 2 {programs / 'ring'}"
-    for task, sub in (("record", ""), ("answer", "1")):
+    for task, option, sub in (("run", "--trace", ""), ("answer", "--out", "1")):
         out = fresh("killed") / "out"
-        place, words = out / sub, [task, "--mpi=mpich", f"--out={out}", "--"]
+        place, words = out / sub, [task, "--mpi=mpich", f"{option}={out}", "--"]
         done = tcam(arguments, *words, "sh", "-c", f"kill -9 $PPID; exec {ring}", stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL, capture_output=False)  # fmt: skip
         check(done.returncode == -signal.SIGKILL, f"{task}: {done.returncode}")
@@ -82,7 +82,7 @@ def a_killed_tcam_leaves_its_files(arguments, programs):
             time.sleep(0.05)
         left = [str(path) for path in place.glob(".new-*")]
         check(len(left) == 1, f"{task}: {left}")
-        for reads in ("answer", "stats"):
+        for reads in ("answer", "show"):
             done = tcam(arguments, reads, out)
             check(done.returncode == 125 and left[0] in done.stderr, f"{reads}: {done.stderr}")
             check(tcam(arguments, reads, *left).returncode == 0, f"{reads} {left}")
@@ -128,11 +128,11 @@ def output_goes_nowhere(arguments, programs):
     # The launcher itself would fail without an output.
     mute = ["sh", "-c", f"{' '.join(ring)} >/dev/null 2>&1; exit 9"]
     tasks = [
-        (["record", "--mpi=mpich", f"--out={place / 'traces'}", "--", *mute], 9, 9),
+        (["run", "--mpi=mpich", f"--trace={place / 'traces'}", "--", *mute], 9, 9),
         (["run", "--mpi=mpich", "--", *mute], 9, 9),
         (["sweep", "--prq=4", f"--out={place / 'sweep'}", "--", *ring], 0, 125),
         (["sweep", f"--trace={place / 'traces'}", f"--out={place / 'replayed'}"], -13, 125),
-        (["stats", str(place / "traces")], -13, 125),
+        (["show", str(place / "traces")], -13, 125),
         (["replay", str(place / "traces")], -13, 125),
         (["doctor"], -13, 125),
         (["--help"], 0, 125),
@@ -167,10 +167,10 @@ def mistakes(arguments, programs):
     odd = text.parent / "x%y"
     cut, cut_off = text.parent / "cut", ': >"${FI_TCAM_REPORT%/*}/0.json"; exit 4'
     for words, code, part in (
-        (["record", f"--out={text}", "--", *ring], 125, "text: is no directory"),
-        (["plot", f"--out={text}", str(PLACE / "record")], 125, "text: is no directory"),
-        (["plot", "--out=p.svg", str(PLACE / "record")], 125, "several pictures: give a dir"),
-        (["report", "--out=x.pdf", str(PLACE / "record")], 125, "a page of HTML is written"),
+        (["run", f"--trace={text}", "--", *ring], 125, "text: is no directory"),
+        (["show", "--format=plot", f"--out={text}", str(PLACE / "run--trace")], 125, "text: is no directory"),
+        (["show", "--format=plot", "--out=p.svg", str(PLACE / "run--trace")], 125, "several pictures: give a dir"),
+        (["show", "--format=html", "--out=x.pdf", str(PLACE / "run--trace")], 125, "a page of HTML is written"),
         (["run", f"--report={odd}", "--", *ring], 125, "a `%` in the name"),
         (["run", "--set=device=cassini", "--", *ring], 125, "did you mean cassini-hybrid, "),
         (["run", "--set=device=slingshot", "--", *ring], 125, "did you mean cassini-hybrid, "),
@@ -195,9 +195,9 @@ def reports_elsewhere(arguments, programs):
     environment = {"env": os.environ | {"FI_TCAM_REPORT": str(place / "%r")}}
     ring = ["--", MPIEXEC, "-n", "2", str(programs / "ring")]
     for task, option in (
-        ("run", "--report"), ("record", "--out"), ("sweep", "--out"),
+        ("run", "--report"), ("run", "--trace"), ("sweep", "--out"),
     ):  # fmt: skip
-        words = [task, *(["--prq=4"] if task == "sweep" else []), f"{option}={place / task}"]
+        words = [task, *(["--prq=4"] if task == "sweep" else []), f"{option}={place / option}"]
         done = tcam(arguments, *words, *ring, **environment)
         told = f"FI_TCAM_REPORT: not used; {option} DIR gives the directory of the reports"
         check(done.returncode == 0 and told in done.stderr, f"{task}: {done}")
@@ -215,16 +215,16 @@ def failed_programs(arguments, programs):
     summaries = (
         (["replay", traces], "stderr"),
         (["sweep", "--prq=4", f"--out={place / 'sweep'}", "--trace", traces], "stdout"),
-        (["stats", traces], "stdout"),
-        (["stats", *reports.parent.glob("reports/*.json"), reports], "stdout"),
-        (["stats", "--by=tag", traces], "stdout"),
-        (["compare", "--with=device=alpu", traces], "stderr"),
-        (["engines", traces], "stdout"),
-        (["report", f"--out={place / 'page.html'}", traces], "stderr"),
-        (["plot", f"--out={place / 'plot'}", "--format=svg", traces], "stderr"),
+        (["show", traces], "stdout"),
+        (["show", *reports.parent.glob("reports/*.json"), reports], "stdout"),
+        (["show", "--by=tag", traces], "stdout"),
+        (["replay", "--with=device=alpu", traces], "stderr"),
+        (["replay", "--time", traces], "stdout"),
+        (["show", "--format=html", f"--out={place / 'page.html'}", traces], "stderr"),
+        (["show", "--format=svg", f"--out={place / 'plot'}", traces], "stderr"),
     )
     for command, code in ((bad, 3), (good, 0)):
-        for words in (["record", f"--out={traces}"], ["run", f"--report={reports}"]):
+        for words in (["run", f"--trace={traces}"], ["run", f"--report={reports}"]):
             done = tcam(arguments, *words, *command)
             check(done.returncode == code, f"{words}: {done.returncode} {done.stderr[-500:]}")
             check((failed in done.stderr) == (code != 0), f"{words}: {done.stderr[:300]}")
@@ -236,7 +236,7 @@ def failed_programs(arguments, programs):
             lines = [line for line in getattr(done, stream).splitlines() if line]
             first = next((at for at, line in enumerate(lines) if line.startswith(failed)), None)
             good_lines = sum(line.startswith(str(place)) for line in lines)
-            expected = None if code == 0 else good_lines if words[0] in ("report", "plot") else 0
+            expected = None if code == 0 else good_lines if words[1].startswith("--format") else 0
             check(first == expected and done.returncode == 0, f"{words}: line {first}, {lines[:3]}")
         page = (place / "page.html").read_text()
         check((f'<p class="lack">{failed}' in page) == (code != 0), "page.html")
@@ -248,7 +248,7 @@ def failed_programs(arguments, programs):
         report = json.loads(path.read_text())
         report["origin"]["job"] += 1
         path.write_text(json.dumps(report))
-    done = tcam(arguments, "stats", reports)
+    done = tcam(arguments, "show", reports)
     check(done.returncode == 0 and "FAILED" not in done.stdout, f"by hand: {done.stdout[:200]}")
     script = place / "app.sh"
     script.write_text(f'#!/bin/sh\n[ "$FI_TCAM_PRQ_ENTRIES" = 2 ] && exec {shell(bad)}\nexec {shell(good)}\n')
@@ -256,7 +256,7 @@ def failed_programs(arguments, programs):
     out = place / "run-sweep"
     tcam(arguments, "sweep", "--mpi=mpich", f"--out={out}", "--prq=2,4", "--", script)
     for size, told in ((2, True), (4, False)):
-        done = tcam(arguments, "stats", out / "runs" / f"prq{size}-umq{size}-1")
+        done = tcam(arguments, "show", out / "runs" / f"prq{size}-umq{size}-1")
         check(done.stdout.startswith(failed) == told, f"sweep, {size}: {done.stdout[:200]}")
 
 
@@ -265,7 +265,7 @@ def processors(arguments, programs):
     place = fresh("processors")
     one = {"preexec_fn": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})}
     storm = [MPIEXEC, "-n", "8", str(programs / "any_source")]
-    done = tcam(arguments, "record", f"--out={place}", "--", *storm, **one)
+    done = tcam(arguments, "run", f"--trace={place}", "--", *storm, **one)
     check(done.returncode == 0 and "8 ranks on 1 processor take turns" in done.stderr, done.stderr)
     check(json.loads((place / "run.tcam").read_text())["processors"] == 1, "run.tcam")
     done = tcam(arguments, "replay", place)
@@ -312,7 +312,7 @@ def numbers(arguments, programs):
         for _ in range(2):
             done = tcam(arguments, *words, f"--json={place / 'all.json'}", "--", *ring)
             check(done.returncode == 0, f"{words}, numbers beside the reports: {done}")
-    done = tcam(arguments, "stats", place)
+    done = tcam(arguments, "show", place)
     check(done.returncode == 0, f"stats of reports and numbers: {done}")
 
 
@@ -357,7 +357,7 @@ def others_write_too(arguments, programs):
     file is replaced."""
     evil, place = "x\x1b]0;pwned\x07\u009b31m\u202egnp", fresh("others")
     ring = ["--", MPIEXEC, "-n", "2", str(programs / "ring")]
-    done = tcam(arguments, "record", f"--out={place}", *ring)
+    done = tcam(arguments, "run", f"--trace={place}", *ring)
     check(done.returncode == 0, done.stderr)
     for path in place.glob("*.json"):
         report = json.loads(path.read_text())
@@ -377,21 +377,21 @@ def others_write_too(arguments, programs):
         (out / name).symlink_to(place / "precious")
     traces = list(place.glob("[0-9]*.trace"))
     for words, code in (
-        (["stats", place], 125),
-        (["stats", *place.glob("*.json")], 0),
-        (["stats", f"--json={out / 'x.json'}", *traces], 0),
-        (["report", f"--out={out / 'page.html'}", *place.glob("*.json"), *traces], 0),
-        (["plot", f"--out={out}", "--format=svg", *traces], 0),
-        (["export", f"--out={out}", *traces], 0),
+        (["show", place], 125),
+        (["show", *place.glob("*.json")], 0),
+        (["show", f"--json={out / 'x.json'}", *traces], 0),
+        (["show", "--format=html", f"--out={out / 'page.html'}", *place.glob("*.json"), *traces], 0),
+        (["show", f"--out={out}", "--format=svg", *traces], 0),
+        (["show", "--format=csv", f"--out={out}", *traces], 0),
         (["replay", f"--report={out / 'replayed'}", *traces], 0),
-        (["compare", f"--csv={out / 'x.csv'}", "--with=host_engine=list", *traces], 0),
+        (["replay", f"--csv={out / 'x.csv'}", "--with=host_engine=list", *traces], 0),
         (["sweep", f"--out={out / 'sweep'}", "--trace", *traces], 0),
         (["replay", odd], 125),
     ):
         done = tcam(arguments, *words)
         check(done.returncode == code, f"{words[0]}: {done.returncode} {done.stderr[-500:]}")
         told = [done.stdout, done.stderr]
-        if words[0] != "stats":
+        if words[0] != "show":
             told += [path.read_text() for end in ("html", "svg", "txt") for path in out.rglob(f"*.{end}")]
         found = {char for char in "\x1b\x07\u009b\u202e" for text in told if char in text}
         check(not found, f"{words[0]}: {found}")
@@ -407,18 +407,21 @@ def irregular_files(arguments):
     tcam(arguments, "replay", f"--report={reports}", traces)
     pipe, zeros, trace = place / "pipe", reports / "9.json", traces / "9.trace"
     os.mkfifo(pipe)
-    for task in ("stats", "report", "export", "plot", "profile", "diff", "run"):
+    for words in (
+        ["show", reports], ["show", "--format=html", reports], ["show", "--format=csv", reports],
+        ["show", "--format=plot", reports], ["show", f"--against={reports}", reports], ["cluster", reports],
+        ["run", f"--report={reports}", "--", "touch", ran],
+    ):  # fmt: skip
         for target in (pipe, "/dev/zero"):
             zeros.symlink_to(target)
-            words = {"diff": [reports, reports], "run": [f"--report={reports}", "--", "touch", ran]}
-            done = tcam(arguments, task, *words.get(task, [reports]), timeout=within(20), cwd=place)
+            done = tcam(arguments, *words, timeout=within(20), cwd=place)
             told = "9.json: not a regular file" in done.stderr
-            check(done.returncode == 125 and told, f"{task} with {target}: {done}")
+            check(done.returncode == 125 and told, f"{words} with {target}: {done}")
             zeros.unlink()
     os.mkfifo(trace)
     for task, *words in (
-        ("replay", traces), ("stats", traces), ("record", f"--out={traces}", "--", "touch", ran),
-        ("cluster", pipe),
+        ("replay", traces), ("show", traces), ("run", f"--trace={traces}", "--", "touch", ran),
+        ("cluster", "--out", place / "x.clusters", pipe),
     ):  # fmt: skip
         done = tcam(arguments, task, *words, timeout=within(20))
         told = "not a regular file" in done.stderr
@@ -426,7 +429,7 @@ def irregular_files(arguments):
     check(trace.is_fifo() and (reports / "0.json").is_file() and not ran.exists(), "something went")
     with open(zeros, "wb") as sparse:
         sparse.truncate(1 << 40)
-    done = tcam(arguments, "stats", reports, timeout=within(20))
+    done = tcam(arguments, "show", reports, timeout=within(20))
     check("9.json: longer than " in done.stderr, f"a long report: {done}")
 
 
@@ -443,9 +446,9 @@ def one_writer(arguments):
         time.sleep(0.05)
     for other in (
         [*words, "true"], ["sweep", f"--out={out}", "--trace", traces],
-        ["run", f"--report={out}", "--", "true"], ["record", f"--out={out}", "--", "true"],
-        ["replay", f"--report={out}", traces], ["plot", f"--out={out}", traces],
-        ["export", f"--out={out}", traces], ["workload", "fds", f"--out={out}"],
+        ["run", f"--report={out}", "--", "true"], ["run", f"--trace={out}", "--", "true"],
+        ["replay", f"--report={out}", traces], ["show", "--format=plot", f"--out={out}", traces],
+        ["show", "--format=csv", f"--out={out}", traces], ["workload", "fds", f"--out={out}"],
     ):  # fmt: skip
         done = tcam(arguments, *other)
         told = f"`tcam sweep --prq=4 --out={out} " in done.stderr and f"process {first.pid} on" in done.stderr
@@ -453,7 +456,7 @@ def one_writer(arguments):
     first.kill()
     first.wait()
     started.unlink()
-    done = tcam(arguments, "export", f"--out={out}", traces)
+    done = tcam(arguments, "show", "--format=csv", f"--out={out}", traces)
     check(done.returncode == 0 and not list(out.glob(".*")), f"after a killed sweep: {done} {list(out.iterdir())}")
 
 
@@ -464,9 +467,9 @@ def other_tools(arguments):
         ("app.goal", "GOAL"), ("dumpi-2026.11.25-0000.bin", "DUMPI"), ("traces.otf2", "OTF2"),
     ):  # fmt: skip
         (place / name).write_bytes(b"something")
-        for words in (["replay", place / name], ["stats", place / name], ["compare", place]):
+        for words in (["replay", place / name], ["show", place / name], ["replay", "--with=devices", place]):
             done = tcam(arguments, *words)
-            told = tool in done.stderr and "`tcam record -- mpiexec ...`" in done.stderr
+            told = tool in done.stderr and "`tcam run --trace DIR -- mpiexec ...`" in done.stderr
             check(done.returncode == 125 and told, f"{words}: {done}")
         (place / name).unlink()
 
@@ -519,20 +522,21 @@ def many_reports(arguments):
     tcam(arguments, "workload", "halo", "--ranks=64", "--rank=0", "--steps=40", f"--out={place / 't'}")
     tcam(arguments, "replay", f"--report={place / 'r'}", place / "t")
     report = json.loads((place / "r" / "0.json").read_text())
-    for task, most in (("stats", 12), ("diff", 24)):
+    reports = place / "r"
+    for words, most in (([], 12), ([f"--against={reports}"], 24)):
         peak = []
         for ranks in (200, 1400):
             for rank in range(ranks):
                 report |= {"rank": rank, "pid": 1000 + rank, "address": f"10.0.0.1:{1000 + rank}"}
                 (place / "r" / f"{rank}.json").write_text(json.dumps(report))
-            words = [str(arguments.tcam), task, *[str(place / "r")] * (2 if task == "diff" else 1)]
-            child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            command = [str(arguments.tcam), "show", *words, str(reports)]
+            child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             peak.append(os.wait4(child.pid, 0)[2].ru_maxrss)
             shutil.rmtree(place / "r")
             (place / "r").mkdir()
         each = (peak[1] - peak[0]) / 1200
-        print(f"    {task}: {each:.1f} KiB a report")
-        check(each < most, f"{task}: {each:.1f} KiB a report, of {ranks} {peak[1]} KiB")
+        print(f"    show {' '.join(words)}: {each:.1f} KiB a report")
+        check(each < most, f"{words}: {each:.1f} KiB a report, of {ranks} {peak[1]} KiB")
 
 
 def first_answer(arguments):

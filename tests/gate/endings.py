@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests how `tcam run`, `record`, `answer` and `sweep` end: with programs that hang, after signals,
+"""Tests how `tcam run`, `answer` and `sweep` end: with programs that hang, after signals,
 and after Ctrl-C at a terminal. No process may be left behind."""
 
 import argparse
@@ -66,17 +66,17 @@ def ends_with_its_program(arguments, programs, mpi):
     """A signal to tcam also ends the program. tcam prints which files the program left, and where."""
     program = [str(runs.MPIS[mpi] / "mpiexec"), "-n", "2", str(programs / "patterns")]
     program += ["halo", "1000000", "50"]
-    for task, number, code in (
-        ("record", signal.SIGTERM, 143),
-        ("record", signal.SIGHUP, 129),
-        ("record", signal.SIGINT, 130),
-        ("run", signal.SIGTERM, 143),
-        ("sweep", signal.SIGTERM, 143),
-        ("sweep", signal.SIGINT, 130),
+    for task, option, number, code in (
+        ("run", "--trace", signal.SIGTERM, 143),
+        ("run", "--trace", signal.SIGHUP, 129),
+        ("run", "--trace", signal.SIGINT, 130),
+        ("run", "", signal.SIGTERM, 143),
+        ("sweep", "--out", signal.SIGTERM, 143),
+        ("sweep", "--out", signal.SIGINT, 130),
     ):
-        what = f"{mpi}, {task}, {number.name}"
+        what = f"{mpi}, {task} {option}, {number.name}"
         place = fresh("ended") / "out"
-        words = [task, *([] if task == "run" else [f"--out={place}"]), "--", *program]
+        words = [task, *([f"{option}={place}"] if option else []), "--", *program]
         child = subprocess.Popen(
             [str(arguments.tcam), *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             text=True, start_new_session=True, preexec_fn=as_at_a_terminal,
@@ -95,7 +95,7 @@ def ends_with_its_program(arguments, programs, mpi):
         if task != "sweep":
             told = "endpoints had counted" in errors or "high-water mark" in errors
             check(told, f"{what}: {errors[-1000:]}")
-        if task == "record":
+        if option == "--trace":
             names = [path.name for path in place.glob("*")]
             check(any(name.endswith(".trace") for name in names), f"{what}: {names}, {errors}")
             check(not any(name.startswith(".") for name in names), f"{what}: {names}")
@@ -180,12 +180,12 @@ def ctrl_c(arguments):
     place = fresh("ctrl-c") / "out"
     for mpi in ("mpich", "openmpi5"):
         program = [str(runs.MPIS[mpi] / "mpiexec"), "-n", "2", str(runs.build(mpi) / "patterns")]
-        words = ["record", f"--out={place}", "--", *program, "halo", "1000000", "50"]
+        words = ["run", f"--trace={place}", "--", *program, "halo", "1000000", "50"]
         code, text = at_terminal(arguments, words, lambda pid: at_work(arguments, pid), 1)
         check(code == 130 and f"tcam replay {place}" in text, f"{mpi}, Ctrl-C: {code} {text}")
     before = files(place)
     stubborn = ["sh", "-c", "trap '' INT; exec sleep 50"]
-    words = ["record", "--mpi=mpich", f"--out={place}", "--", *stubborn]
+    words = ["run", "--mpi=mpich", f"--trace={place}", "--", *stubborn]
     
     def asleep(pid):
         return any("sleep" in name_of(one) for one in children(pid))

@@ -35,30 +35,20 @@ def refused(done, *parts):
 
 
 def files(arguments, traces):
-    """Checks that damaged profiles and cluster files are refused, and that existing files are
-    kept."""
-    profile, clusters = PLACE / "a.profile", PLACE / "a.clusters"
-    check(tcam(arguments, "profile", "--out", profile, traces).returncode == 0, "profile")
-    done = tcam(arguments, "cluster", "--k=4", "--out", clusters, profile)
+    """Checks that a file of another kind is kept, and a report with an odd source is refused."""
+    clusters = PLACE / "a.clusters"
+    done = tcam(arguments, "cluster", "--k=4", "--out", clusters, traces)
     check(done.returncode == 0 and "in a queue" in " ".join(done.stdout.split()), done.stdout)
-    refused(tcam(arguments, "cluster", "--out", profile, profile), "another file is there")
     precious = PLACE / "precious.c"
     precious.write_text("int main(void);\n")
-    for words in (["profile", traces], ["cluster", profile]):
-        refused(tcam(arguments, *words, "--out", precious), "another file is there")
-    head = '{"format":"tcam-profile","version":1,"processes":4}\n'
-    odd = PLACE / "odd.profile"
-    for row, part in [
-        ('{"rank":0,"prq":[[4294967295,5],[1,3]],"umq":[]}', "is above"),
-        ('{"rank":7,"prq":[],"umq":[]}', "rank 7 has several lines, or is not below"),
-        ('{"rank":0,"prq":[],"umq":[]}\n{"rank":0,"prq":[],"umq":[]}', "rank 0 has several lines, or is not below"),
-        ('{"rank":0', "line 2"),
-    ]:
-        odd.write_text(head + row + "\n")
-        refused(tcam(arguments, "cluster", "--out", PLACE / "odd.clusters", odd), part)
-    refused(tcam(arguments, "cluster", traces), str(traces))
+    refused(tcam(arguments, "cluster", "--out", precious, traces), "another file is there")
+    report = json.loads((traces / "0.json").read_text())
+    report["tagged"]["prq"]["added"] = [[4294967295, report["tagged"]["prq"]["inserts"]]]
+    odd = PLACE / "odd.json"
+    odd.write_text(json.dumps(report))
+    refused(tcam(arguments, "cluster", "--out", PLACE / "odd.clusters", odd), "odd.json")
     for k in ("0", "4097", "few"):
-        done = tcam(arguments, "cluster", "--k", k, profile)
+        done = tcam(arguments, "cluster", "--k", k, traces)
         check(done.returncode != 0 and "from 1 to 4096" in done.stderr, f"--k {k}: {done.stderr}")
 
 
@@ -101,9 +91,9 @@ def left_out(arguments):
 
 
 def told(arguments, what, *words):
-    """Runs `tcam engines`. Returns its JSON document and the last case, which has no tables. Returns
+    """Runs `tcam replay --time`. Returns its JSON document and the last case, which has no tables. Returns
     (None, None) if the command failed."""
-    done = tcam(arguments, "engines", "--json", "-", *words)
+    done = tcam(arguments, "replay", "--time", "--json", "-", *words)
     if not check(done.returncode == 0, f"{what}: {done.returncode} {done.stderr[-500:]}"):
         return None, None
     page = json.loads(done.stdout)
@@ -165,13 +155,13 @@ def measured(arguments):
     if page:
         best = case["reading"].split(" is the fastest")[0]
         check(page["wildcards"] > 0 and "hash" not in best, f"manager: {case['reading']}")
-    done = tcam(arguments, "engines", *lists, seeds[0])
+    done = tcam(arguments, "replay", "--time", *lists, seeds[0])
     width = max(map(len, done.stdout.splitlines()))
     check(done.returncode == 0 and width <= 80, f"a page of {width} columns")
 
 
 def refusals(arguments):
-    """`tcam engines` refuses inputs that are no recordings, and incomplete ones without --cut-off."""
+    """`tcam replay --time` refuses inputs that are no recordings, and incomplete ones without --cut-off."""
     whole = generated(arguments, "whole", "halo", "--rank=0,1", "--ranks=8")
     none, empty, cut = (PLACE / name for name in ("none", "empty", "short"))
     for directory in (none, empty):
@@ -190,13 +180,13 @@ def refusals(arguments):
         ("a report", ["--set=report=x", whole], "report"),
         ("no operations", ["--operations=0", whole], "--operations"),
     ):
-        done = tcam(arguments, "engines", *words)
+        done = tcam(arguments, "replay", "--time", *words)
         good = done.returncode in (OWN_FAILURE, 2) and part in done.stderr
         check(good, f"{what}: {done.returncode} {done.stdout[-200:]} {done.stderr[-300:]}")
-    done = tcam(arguments, "engines", "--cut-off", cut)
+    done = tcam(arguments, "replay", "--time", "--cut-off", cut)
     good = done.returncode == INCOMPLETE and "INCOMPLETE" in done.stdout
     check(good, f"--cut-off: {done.returncode} {done.stdout[:300]} {done.stderr[-300:]}")
-    done = tcam(arguments, "engines", "--cut-off", "--partial", "--json=-", cut)
+    done = tcam(arguments, "replay", "--time", "--cut-off", "--partial", "--json=-", cut)
     good = done.returncode == 0 and not json.loads(done.stdout)["runs"][0]["complete"]
     check(good, f"--cut-off --partial: {done.returncode} {done.stderr[-300:]}")
 
@@ -205,12 +195,12 @@ def wildcards(arguments, traces):
     """An engine that cannot be measured is named and not replaced by another. The MPI's own receives
     are no wildcards of the program and break no promise. Any-source receives of a program break one."""
     sets = ["--prq=0", "--umq=0", "--set=host_engine=kmeans", f"--set=clusters={PLACE / 'a.clusters'}"]
-    done = tcam(arguments, "engines", *sets, traces)
+    done = tcam(arguments, "replay", "--time", *sets, traces)
     good = done.returncode == 0 and "nothing spills" not in done.stdout and "kmeans is not measured" in done.stderr
     check(good, f"engines beside kmeans: {done.stdout[:300]} {done.stderr[:300]}")
     place = PLACE / "probe"
     program = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "2", str(runs.build("mpich") / "hints"), "burst", "64", "5"]
-    done = tcam(arguments, "record", f"--out={place}", "--prq=0", "--umq=0", "--", *program)
+    done = tcam(arguments, "run", f"--trace={place}", "--prq=0", "--umq=0", "--", *program)
     check(done.returncode == 0, done.stderr[-300:])
     page, _ = told(arguments, "hints", place)
     check(page and page["wildcards"] == 0, "the MPI's own receives are none of the program's")
@@ -219,7 +209,7 @@ def wildcards(arguments, traces):
     check(done.returncode == 0 and reports and "BROKEN" not in done.stderr + reports, "no promise is broken")
     wild = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "2", str(runs.build("mpich") / "any_source")]
     done = tcam(arguments, "run", "--set=host_engine=hash", f"--report={PLACE / 'hash'}", "--", *wild)
-    stats = tcam(arguments, "stats", PLACE / "hash")
+    stats = tcam(arguments, "show", PLACE / "hash")
     check("BROKEN PROMISES" in done.stderr and "BROKEN PROMISES" in stats.stdout, "promises are broken")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Computes the figures of `tcam answer`, `tcam compare` and `tcam sweep` by other means: from
+"""Computes the figures of `tcam answer`, `tcam replay --with` and `tcam sweep` by other means: from
 operations.csv alone, with two lists in MPI order, and the costs of docs/devices.md. The traces are
 generated ones and recordings in tests/data. `cargo test -p tcam-lab` runs this script."""
 
@@ -183,11 +183,11 @@ def latencies(traces, entries):
 
 
 def compared(arguments, what, traces):
-    """Checks the lines of `tcam compare`, with and without costs, and its judgements."""
+    """Checks the lines of `tcam replay --with`, with and without costs, and its judgements."""
     small = ["--with=device=alpu,prq_entries=5,umq_entries=3"]
     for timed, words in ((False, []), (True, ["--timing=cpu-list"])):
         words = ["--json=-", "--set=host_engine=list", *words]
-        told = [tcam(arguments, "compare", *words, *more, traces.place) for more in ([], small)]
+        told = [tcam(arguments, "replay", *words, *more, traces.place) for more in (["--with=devices"], small)]
         lines = told[0]["lines"][1:] + told[1]["lines"][1:]
         judged = told[0]["judged"][1:] + told[1]["judged"][1:]
         names = [*DEVICES, small[0].removeprefix("--with=")]
@@ -398,7 +398,7 @@ def answered(arguments, what, traces):
 
 def moments(arguments, what, traces):
     """Checks the needs of each rank and of the NIC at the moment when they held most."""
-    told = tcam(arguments, "stats", "--json=-", traces.place)["need"]
+    told = tcam(arguments, "show", "--json=-", traces.place)["need"]
     now, mosts = collections.Counter(), collections.defaultdict(lambda: (0, 0.0, {}))
     for of in traces.done:
         for kind, _, change in of.changes:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Checks the number of entries that a NIC needs. A brute-force computation, from operations.csv alone,
-must agree with `tcam sweep`, with `tcam answer`, and with the smallest pool for which `tcam compare`
+must agree with `tcam sweep`, with `tcam answer`, and with the smallest pool for which `tcam replay --with`
 has no spill. The traces are generated ones, the recordings in tests/data, of which one is of trace
 version 6 and so has coarse times, and new recordings of a program whose ranks hold receives one after
 the other."""
@@ -226,7 +226,7 @@ def needs(done, ranks, ppn, placement, times):
 def overflows(arguments, place, words, entries):
     """Returns true if any element spills from a pool of `entries` entries."""
     pool = f"--with=pool=node,pool_entries={entries}"
-    line = tcam(arguments, "compare", "--json=-", pool, *words, place)["lines"][1]
+    line = tcam(arguments, "replay", "--json=-", pool, *words, place)["lines"][1]
     return sum(line[f"{what}_spills"] for what in ("prq", "umq", "internal")) > 0
 
 
@@ -244,7 +244,7 @@ def smallest(arguments, place, words, guess):
 def judge(arguments, what, place, placements, times):
     out = PLACE / "export"
     shutil.rmtree(out, ignore_errors=True)
-    subprocess.run([arguments.tcam, "export", f"--out={out}", place], check=True, capture_output=True)
+    subprocess.run([arguments.tcam, "show", "--format=csv", f"--out={out}", place], check=True, capture_output=True)
     with (out / "operations.csv").open(encoding="utf-8") as file:
         operations = list(csv.DictReader(file))
     done = history(operations, times)
@@ -333,7 +333,7 @@ def staggered(arguments):
         what = f"stagger {count} {pause}"
         place = PLACE / what.replace(" ", "-")
         launched = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "8", str(programs / "stagger")]
-        words = ["record", f"--out={place}", "--mpi=mpich", "--", *launched, str(count), "5", str(pause)]
+        words = ["run", f"--trace={place}", "--mpi=mpich", "--", *launched, str(count), "5", str(pause)]
         done = subprocess.run(
             [str(arguments.tcam), *words], capture_output=True, text=True, timeout=within(120), check=False
         )

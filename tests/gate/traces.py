@@ -42,7 +42,7 @@ def record(arguments, place, mpi, program, ranks, settings, words=(), options=()
     shutil.rmtree(place, ignore_errors=True)
     sets = [f"--set={setting}" for setting in settings]
     command = [str(runs.MPIS[mpi] / "mpiexec"), "-n", str(ranks), str(program), *options]
-    words = ["record", f"--out={place}", f"--mpi={mpi}", *sets, *words, "--", *command]
+    words = ["run", f"--trace={place}", f"--mpi={mpi}", *sets, *words, "--", *command]
     return tcam(arguments, *words)
 
 
@@ -55,11 +55,8 @@ def json_of(done):
 def clusters(arguments):
     """Makes clusters from the recording that `same` made last. Returns the path of their file."""
     place, out = PLACE / "same", PLACE / "same.clusters"
-    profile = PLACE / "same.profile"
-    for words in (["profile", f"--out={profile}", str(place)],
-                  ["cluster", "--k=2", f"--out={out}", str(profile)]):  # fmt: skip
-        done = tcam(arguments, *words)
-        check(done.returncode == 0, f"{words[0]}: {done.stderr[-500:]}")
+    done = tcam(arguments, "cluster", "--k=2", f"--out={out}", str(place))
+    check(done.returncode == 0, f"cluster: {done.stderr[-500:]}")
     return out
 
 
@@ -178,7 +175,7 @@ def compared(arguments):
     """A comparison agrees with replays for each device."""
     place, table, reports = PLACE / "curve", PLACE / "compare.csv", PLACE / "compare-replay"
     environment = {"env": os.environ | {"FI_TCAM_PRQ_ENTRIES": "9"}}
-    done = tcam(arguments, "compare", f"--csv={table}", str(place), **environment)
+    done = tcam(arguments, "replay", "--with=devices", f"--csv={table}", str(place), **environment)
     check(done.returncode == 0 and "cassini-hybrid" in done.stdout, f"{done.stdout}{done.stderr}")
     check("FI_TCAM_PRQ_ENTRIES: not used" in done.stderr, done.stderr)
     check(max(map(len, done.stdout.splitlines())) <= 80, "wider than a terminal")
@@ -196,26 +193,26 @@ def compared(arguments):
             summed = sum(report["tagged"][queue]["spills"] for report in found)
             check(summed == int(row[f"{queue}_spills"]), f"{row}: {summed}")
     lines = ["--with=device=alpu,prq_entries=3", "--with=refuse=any-source,non-contiguous"]
-    done = tcam(arguments, "compare", *lines, "--timing=cpu-list", str(place))
+    done = tcam(arguments, "replay", *lines, "--timing=cpu-list", str(place))
     check(done.returncode == 0 and "host adds" in done.stdout, f"{done.stdout}{done.stderr}")
-    told = json_of(tcam(arguments, "compare", "--json=-", f"--csv={table}", str(place)))
-    check(told["format"] == "tcam-compare", f"{told}")
+    told = json_of(tcam(arguments, "replay", "--with=devices", "--json=-", f"--csv={table}", str(place)))
+    check(told["format"] == "tcam-devices", f"{told}")
     with table.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     names = ("what", "prq_entries", "umq_spills")
     lines = [[str(line[name]) for name in names] for line in told["lines"]]
     check(lines == [[row[name] for name in names] for row in rows], f"{lines}")
-    done = tcam(arguments, "compare", "--csv=-", str(place))
+    done = tcam(arguments, "replay", "--with=devices", "--csv=-", str(place))
     check(done.stdout.splitlines() == table.read_text().splitlines(), done.stdout)
     lines = ["--with=device=alpu", "--with=prq_entries=5"]
-    done = tcam(arguments, "compare", "--prq=3", "--umq=2", *lines, f"--csv={table}", str(place))
+    done = tcam(arguments, "replay", "--prq=3", "--umq=2", *lines, f"--csv={table}", str(place))
     check(done.returncode == 0 and "\n as set " in done.stdout, f"{done.stdout}{done.stderr}")
     with table.open(encoding="utf-8") as file:
         sizes = [(row["prq_entries"], row["umq_entries"]) for row in csv.DictReader(file)]
     check(sizes == [("3", "2"), ("3", "2"), ("5", "2")], f"sizes of all lines: {sizes}")
-    done = tcam(arguments, "compare", "--prq=3", "--set=prq_entries=3", str(place))
+    done = tcam(arguments, "replay", "--with=devices", "--prq=3", "--set=prq_entries=3", str(place))
     check(done.returncode == 125 and "give one of them" in done.stderr, done.stderr)
-    done = tcam(arguments, "compare", "--with=device=aplu", str(place))
+    done = tcam(arguments, "replay", "--with=device=aplu", str(place))
     check(done.returncode == 125 and "did you mean alpu?" in done.stderr, done.stderr)
 
 
@@ -224,7 +221,7 @@ def as_json(arguments):
     place, out = PLACE / "curve", PLACE / "json-sweep"
     reports = [json.loads(path.read_text())["tagged"] for path in place.glob("*.json")]
     summed = sum(report["prq"]["inserts"] for report in reports)
-    for words in (["stats"], ["replay"]):
+    for words in (["show"], ["replay"]):
         told = json_of(tcam(arguments, *words, "--json=-", str(place)))
         check(told["tagged"]["prq"]["inserts"] == summed, f"{words}: {told['tagged']['prq']}")
         check(told["ranks"] == 4, f"{words}: {told['ranks']}")
@@ -242,7 +239,7 @@ def as_json(arguments):
     done = tcam(arguments, *words, f"--json={file}")
     check(done.returncode == 0 and "needs " in done.stdout, f"{done.stdout}{done.stderr}")
     check(json.loads(file.read_text()) == told, "a file has something else")
-    done = tcam(arguments, "stats", f"--json={PLACE / 'none' / 'x'}", str(place))
+    done = tcam(arguments, "show", f"--json={PLACE / 'none' / 'x'}", str(place))
     check(done.returncode == 125 and "No such file" in done.stderr, f"{done}")
 
 
@@ -253,14 +250,14 @@ def looked_at(arguments, programs):
     done = record(arguments, place, "mpich", programs / "any_source", 4, [], ["--prq=7"])
     check(done.returncode == 0, done.stderr[-500:])
     entries = json.loads((place / "0.json").read_text())["config"]["prq_entries"]
-    check(entries == "7", f"record --prq=7: {entries}")
+    check(entries == "7", f"run --prq=7: {entries}")
     out.mkdir(parents=True)
     for words in (
-        ["stats", "--all", str(place)],
-        ["plot", f"--out={out}", str(place)],
-        ["report", f"--out={out / 'report.html'}", str(place)],
-        ["export", f"--out={out}", str(place)],
-        ["export", "--parquet", f"--out={out}", str(place)],
+        ["show", "--all", str(place)],
+        ["show", "--format=plot", f"--out={out}", str(place)],
+        ["show", "--format=html", f"--out={out / 'report.html'}", str(place)],
+        ["show", "--format=csv", f"--out={out}", str(place)],
+        ["show", "--format=parquet", f"--out={out}", str(place)],
     ):
         done = tcam(arguments, *words)
         check(done.returncode == 0, f"{words[0]}: {done.stderr[-500:]}")
@@ -295,7 +292,7 @@ def sent(arguments, mpi, programs):
     check(done.returncode == 0, f"{mpi}: {done.stderr[-500:]}")
     done = tcam(arguments, "replay", f"--against={place}", str(place))
     check(done.returncode == 0, f"{mpi}: {done.stderr[-2000:]}")
-    done = tcam(arguments, "export", f"--out={out}", str(place))
+    done = tcam(arguments, "show", "--format=csv", f"--out={out}", str(place))
     check(done.returncode == 0, f"{mpi}: {done.stderr[-500:]}")
     with (out / "operations.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -317,8 +314,8 @@ def sent(arguments, mpi, programs):
 
 
 def threads_of(arguments, place):
-    """Returns what `tcam stats --by thread` prints: the lines of all threads, and the sentences."""
-    told = json_of(tcam(arguments, "stats", "--by=thread", "--json=-", str(place)))
+    """Returns what `tcam show --by thread` prints: the lines of all threads, and the sentences."""
+    told = json_of(tcam(arguments, "show", "--by=thread", "--json=-", str(place)))
     check(told["by"] == "thread", f"{told}")
     return told["threads"], told["readings"]
 
@@ -349,10 +346,10 @@ def threaded(arguments, mpi, programs):
                 check(told, f"{what}, rank {rank}, {count}: {summed} and {report[count]}")
         several = "2 of 2 processes used their tables with several threads, at most"
         check(readings[0] == f"{several} {expected}", f"{what}: {readings}")
-        text = tcam(arguments, "stats", "--by=thread", str(place)).stdout
+        text = tcam(arguments, "show", "--by=thread", str(place)).stdout
         told = ("rank 1, thread ", f"{2 * expected - 24} others", "compared")
         check(all(words in text for words in told), f"{what}: {text}")
-        done = tcam(arguments, "export", f"--out={out}", str(place))
+        done = tcam(arguments, "show", "--format=csv", f"--out={out}", str(place))
         check(done.returncode == 0, f"{what}: {done.stderr[-500:]}")
         with (out / "operations.csv").open(encoding="utf-8") as file:
             rows = [row for row in csv.DictReader(file) if row["context"] == "tagged"]
@@ -365,7 +362,7 @@ def threaded(arguments, mpi, programs):
         done = tcam(arguments, "replay", f"--against={place}", str(place))
         if settings[-1] != "host_engine=tail-queues":
             check(done.returncode == 0, f"{what}: {done.stderr[-2000:]}")
-        for words in (["replay", str(place)], ["compare", str(place)], ["diff", str(place), str(place)],
+        for words in (["replay", str(place)], ["replay", "--with=devices", str(place)], ["show", f"--against={place}", str(place)],
                       ["sweep", "--prq=0,8", f"--out={out}", "--trace", str(place)]):  # fmt: skip
             done = tcam(arguments, *words)
             check(done.returncode == 0, f"{what}, {words[0]}: {done.stderr[-500:]}")
@@ -374,7 +371,7 @@ def threaded(arguments, mpi, programs):
     threads, readings = threads_of(arguments, place)
     check([thread["thread"] for thread in threads] == [0, 0], f"{mpi}: {threads}")
     check(readings == ["No process used its tables with more than one thread"], f"{readings}")
-    done = tcam(arguments, "stats", "--by=thread", str(next(place.glob("0.json"))))
+    done = tcam(arguments, "show", "--by=thread", str(next(place.glob("0.json"))))
     check(done.returncode == 125 and "--by: takes traces" in done.stderr, done.stderr)
 
 
@@ -398,7 +395,7 @@ def device_thread(arguments):
     check(len(devices) < len(threads), f"device threads only: {threads}")
     handled = sum(thread["arrivals"] for thread in devices)
     check(readings[-1].startswith(f"Device threads of the provider handled {handled:,} "), readings)
-    text = tcam(arguments, "stats", "--by=thread", str(place)).stdout
+    text = tcam(arguments, "show", "--by=thread", str(place)).stdout
     check(" (device) " in text, text)
     done = tcam(arguments, "replay", str(place))
     check(done.returncode in (0, INCOMPLETE), done.stderr[-500:])
@@ -444,8 +441,8 @@ def bounded(arguments, programs):
     check("FI_TCAM_TRACE_MAX=1 MiB is reached" in done.stderr, f"bounded: {done.stderr[-500:]}")
     largest = max(path.stat().st_size for path in place.glob("*.trace"))
     check(largest <= 1 << 20, f"bounded: a trace of {largest} bytes")
-    for task in ("replay", "compare"):
-        done = tcam(arguments, task, str(place))
+    for words in (["replay"], ["replay", "--with=devices"]):
+        done = tcam(arguments, *words, str(place))
         told = done.stderr.count("the recording ended before its program")
         check(1 <= told <= 2, done.stderr[-500:])
     if os.geteuid() != 0:
@@ -489,7 +486,7 @@ def damaged(arguments):
     path.write_bytes(header + struct.pack("<II", 5, 15 | 255 << 16) * 20_000)
     out = ["--out", str(place / "looked-at")]
     limit = resource.RLIMIT_AS, (3 << 30, 3 << 30)
-    for task in (["replay"], ["compare"], ["stats"], ["export", *out], ["sweep", *out, "--trace"]):
+    for task in (["replay"], ["replay", "--with=devices"], ["show"], ["show", "--format=csv", *out], ["sweep", *out, "--trace"]):
         done = tcam(arguments, *task, str(path), preexec_fn=lambda: resource.setrlimit(*limit))
         told = "has more than 4000000 elements" in done.stderr and "--max-queue" in done.stderr
         check(done.returncode == 125 and told, f"{task}: {done.stderr}")
@@ -502,13 +499,13 @@ def damaged(arguments):
     done = tcam(arguments, "replay", str(path))
     check(done.returncode == 125 and "--cut-off" in done.stderr, done.stderr)
     out = ["--out", str(place / "looked-at")]
-    for task in (["replay"], ["compare"], ["stats"], ["plot", *out], ["export", *out]):
+    for task in (["replay"], ["replay", "--with=devices"], ["show"], ["show", "--format=plot", *out], ["show", "--format=csv", *out]):
         done = tcam(arguments, *task, "--cut-off", str(path))
         check(done.returncode == INCOMPLETE and done.stderr.count("cut off in") == 1, done.stderr)
     short = str(place / "short.trace")
-    done = tcam(arguments, "stats", "--cut-off", str(path), short)
+    done = tcam(arguments, "show", "--cut-off", str(path), short)
     check(done.returncode == INCOMPLETE and "left out" in done.stderr, done.stderr)
-    done = tcam(arguments, "stats", "--cut-off", short)
+    done = tcam(arguments, "show", "--cut-off", short)
     check(done.returncode == 125 and "short.trace" in done.stderr, done.stderr)
     done = tcam(arguments, "replay", str(PLACE / "nothing"))
     check(done.returncode == 125 and "nothing" in done.stderr, done.stderr)

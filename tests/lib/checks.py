@@ -17,8 +17,8 @@ def check(holds, what):
 
 
 def all_post(tcam, pids):
-    """Returns true if `tcam watch` shows a rate of posts above 0 for each of these processes."""
-    command = [str(tcam), "watch", "--once", "--interval=0.1"]
+    """Returns true if `tcam show --live` shows a rate of posts above 0 for each of these processes."""
+    command = [str(tcam), "show", "--live", "--once", "--interval=0.1"]
     table = subprocess.run(command, capture_output=True, text=True, timeout=within(60), check=False).stdout
     lines = [line.split() for line in table.splitlines()]
     posts = {words[1]: words[3] for words in lines if len(words) > 3 and words[1].isdigit()}

@@ -32,7 +32,7 @@ def record(arguments, program, ranks):
     launched = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", str(ranks), str(runs.build("mpich") / name), *words]
     places = [PLACE / f"{name}-{ranks}-{repeat}" for repeat in range(REPEATS)]
     for place in places:
-        done = tcam(arguments, "record", f"--out={place}", "--", *launched)
+        done = tcam(arguments, "run", f"--trace={place}", "--", *launched)
         check(done.returncode == 0, f"{program} on {ranks} ranks: {done.stderr[-500:]}")
     return places
 

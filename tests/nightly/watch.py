@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests `tcam watch` on a running MPI program: it shows every rank with its rates and lengths, and
+"""Tests `tcam show --live` on a running MPI program: it shows every rank with its rates and lengths, and
 nothing of a program that has ended or was killed."""
 
 import argparse
@@ -24,8 +24,8 @@ PROGRAM = f"w{os.getpid()}"
 
 
 def watch(arguments, *words):
-    """Runs `tcam watch`. Returns its exit code and its output."""
-    command = [str(arguments.tcam), "watch", "--interval=0.3", *words]
+    """Runs `tcam show --live`. Returns its exit code and its output."""
+    command = [str(arguments.tcam), "show", "--live", "--interval=0.3", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=within(60), check=False)
     check(done.stderr == "", done.stderr[-500:])
     check(all(len(line) <= 120 for line in done.stdout.splitlines()), done.stdout)
@@ -43,7 +43,7 @@ def lines_of(text):
 
 
 def looked_at(arguments, mpi, programs):
-    """`tcam watch` shows every rank of a running program, and none after the ranks were killed."""
+    """`tcam show --live` shows every rank of a running program, and none after the ranks were killed."""
     program = runs.TARGET / "watch-tests" / PROGRAM
     program.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(programs / "patterns", program)
@@ -114,8 +114,8 @@ def one_of_two(arguments, programs):
 
 
 def ends_at_ctrl_c(arguments):
-    """Ctrl-C ends `tcam watch` without an error message."""
-    command = [str(arguments.tcam), "watch", "--interval=0.1"]
+    """Ctrl-C ends `tcam show --live` without an error message."""
+    command = [str(arguments.tcam), "show", "--live", "--interval=0.1"]
     # A shell makes its background processes ignore SIGINT; this test may be one of them.
     def heeds():
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -89,7 +89,7 @@ queues = frames["queues"]
 assert sorted(queues["rank"].unique()) == [0, 1, 2, 3]
 assert len(frames["operations"]) >= queues["searches"].sum() > 0
 assert frames["lengths"]["elements"].max() <= queues["high_water"].max()
-subprocess.run([tcam.command(), "export", "--parquet", "--out", "frames", "of-mpich/1"], check=True, capture_output=True)
+subprocess.run([tcam.command(), "show", "--format=parquet", "--out", "frames", "of-mpich/1"], check=True, capture_output=True)
 again = tcam.read(pathlib.Path("frames"))
 assert all(again[name].equals(frame) for name, frame in frames.items())
 try:

@@ -5,7 +5,7 @@
 //! ```text
 //!  0      header: magic, identity | started, process namespace | state, first | senders | tail |
 //!         head | doorbell | sleeps, wants times | intent | cma word | cores | more intents
-//!  2 K    counters for `tcam watch`
+//!  2 K    counters for `tcam show --live`
 //!  4 K    buffer states: 64 words, a line each
 //!  8 K    ring: 1024 slots of 256 bytes
 //!  264 K  buffers: 64 of 16 KiB

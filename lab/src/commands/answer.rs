@@ -212,11 +212,12 @@ const NEW_LOG: &str = "output.log.new";
 /// signal, and true.
 fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8, bool), Error> {
     let settings = Settings::parse(&arguments.common.set)?;
-    settings.refuse(&[("trace", "--out DIR"), ("trace_max", "`tcam record --max MIB`")])?;
+    settings
+        .refuse(&[("trace", "--out DIR"), ("trace_max", "`tcam run --trace DIR --max MIB`")])?;
     let others = ["device", "prq_entries", "umq_entries", "pool_entries"];
     if let Some(name) = others.into_iter().find(|name| settings.get(name).is_some()) {
         fail!(
-            "--set {name}: the page does not depend on it; `tcam compare --set {name}=VALUE` replays \
+            "--set {name}: the page does not depend on it; `tcam replay --set {name}=VALUE` replays \
              the recordings with it"
         );
     }
@@ -246,7 +247,7 @@ fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8, bool), Error> {
     let name = signals::name_of(signal);
     match names.iter().map(|name| hint::quoted(name)).collect::<Vec<_>>().as_slice() {
         [] => eprintln!(
-            "tcam: ended by {name}, and no run is complete; `tcam record` keeps the traces of a \
+            "tcam: ended by {name}, and no run is complete; `tcam run --trace` keeps the traces of a \
              program that is ended"
         ),
         done => eprintln!(

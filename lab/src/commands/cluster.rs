@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam cluster`: groups the sources of each rank into clusters with K-means, for the host engine
 //! `kmeans` (Ghazimirsaeed, Afsahi: *Accelerating MPI Message Matching by a Data Clustering
-//! Strategy*, section 4). The input is a profile, which `tcam profile` writes.
+//! Strategy*, section 4).
 //!
 //! ```text
 //! for each rank i and each of its queues:
@@ -17,10 +17,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use nic::clusters::{ClustersHeader, FORMAT, RankClusters};
+use serde::Serialize;
 
 use crate::error::Error;
 use crate::experiment::profile::kmeans;
-use crate::experiment::{Clustered, RankProfile, SourceProfile, profile};
+use crate::experiment::{Clustered, Experiment, Inputs, Keep, RankProfile, SourceProfile};
 use crate::file;
 use crate::text::{Sheet, percent, share, whole};
 
@@ -31,19 +32,20 @@ const GAP: f64 = 1.1;
 /// Maximum number of queues that are printed.
 const WORST: usize = 8;
 
-/// Makes clusters of the sources of each rank, from a profile.
+/// Makes clusters of the sources of each rank, for the host engine kmeans.
 ///
-/// Sources that added about the same number of elements share a queue (K-means).
+/// Sources that added about the same number of elements share a queue (K-means). Elements are posted
+/// receives that waited and messages that were unexpected, in any table or engine. Any-source
+/// receives are not attributed to a source. Sources are the numbers that the device gives to peers,
+/// which need not be their ranks. Another run with the same MPI has the same numbers.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  tcam profile tcam-trace --out app.profile
-  tcam cluster app.profile --k 16 --out app.clusters
-  tcam compare --with host_engine=list --with host_engine=kmeans,clusters=app.clusters tcam-trace
+  tcam cluster tcam-trace --k 16 --out app.clusters
+  tcam replay --with host_engine=list --with host_engine=kmeans,clusters=app.clusters tcam-trace
   tcam run --set host_engine=kmeans --set clusters=$PWD/app.clusters -- mpiexec -n 64 ./app")]
 pub(crate) struct MakeClusters {
-    /// The profile that tcam profile wrote.
-    #[arg(value_name = "PROFILE")]
-    profile: PathBuf,
+    #[command(flatten)]
+    from: Inputs,
 
     /// Number of clusters of a queue, 1 to 4096, or auto: the fewest of 1, 2, 4, 8, 16 and 32 whose
     /// queues are at most 10 % longer than with 32. Sources that added equally many elements share
@@ -64,32 +66,45 @@ fn clusters(text: &str) -> Result<u16, String> {
     number.ok_or_else(|| format!("auto or a number from 1 to {most} is expected"))
 }
 
-/// Writes the clusters. Returns 0.
+/// Writes the clusters. Returns 0, or 3 if results are incomplete.
 pub(crate) fn cluster(arguments: &MakeClusters) -> Result<u8, Error> {
-    profile::check_out(&arguments.out, FORMAT)?;
-    let read = SourceProfile::read(&arguments.profile)?;
-    let mut text = profile::line(&ClustersHeader::new(read.processes, arguments.k.into()));
+    let out = &arguments.out;
+    let expected = "clusters are written: give a name such as app.clusters";
+    file::check_kind(out, &[], expected)?;
+    let is_output = out.as_os_str() == "-";
+    if !is_output {
+        file::spare_others(out, &format!("{{\"format\":\"{FORMAT}\""))?;
+        file::check(out)?;
+    }
+    let experiment = Experiment::read(&arguments.from, Keep::Added)?;
+    let read =
+        SourceProfile::of(&experiment).map_err(|why| Error::file(&arguments.from.names[0], why))?;
+    let mut text = line(&ClustersHeader::new(read.processes, arguments.k.into()));
     let mut made = Vec::new();
     for row in &read.rows {
         let [prq, umq] = [&row.prq, &row.umq].map(|added| of_queue(added, arguments.k));
         let (of_prq, of_umq) = (prq.of.clone(), umq.of.clone());
-        text += &profile::line(&RankClusters { rank: row.rank, prq: of_prq, umq: of_umq });
+        text += &line(&RankClusters { rank: row.rank, prq: of_prq, umq: of_umq });
         made.push((row, [prq, umq]));
     }
-    if arguments.out.as_os_str() == "-" {
+    let code = experiment.code(arguments.from.take);
+    if is_output {
         print!("{text}");
-        return Ok(0);
+        return Ok(code);
     }
-    file::write(&arguments.out, text)?;
+    file::write(out, text)?;
+    println!("{}", experiment.title());
     println!("{}", sheet(&made).terminal());
     if made.iter().any(|(row, of)| of_equals(&row.prq, &of[0]) || of_equals(&row.umq, &of[1])) {
         println!("K-means has one cluster for sources that added equally, whatever K.");
     }
-    println!(
-        "{} has the clusters, for --set host_engine=kmeans --set clusters={0}",
-        arguments.out.display()
-    );
-    Ok(0)
+    println!("{} has the clusters, for --set host_engine=kmeans --set clusters={0}", out.display());
+    Ok(code)
+}
+
+/// Returns a value as a line of JSON.
+fn line(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("numbers are JSON") + "\n"
 }
 
 fn of_queue(added: &[(u32, u64)], k: u16) -> Clustered {

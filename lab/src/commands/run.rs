@@ -1,27 +1,33 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam run`: runs a program once and adds up its reports.
+//! `tcam run`: runs a program once, adds up its reports, and keeps its traces with `--trace`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use nic::draft;
 
 use crate::error::Error;
+use crate::hint;
+use crate::launch::plan::shortage;
 use crate::launch::{Leftovers, Plan, Signals, signals};
 use crate::options::{Common, TableSizes};
 use crate::results::{Json, StagingDirectory, reports};
 use crate::settings::{self, Settings};
-use crate::traces::Found;
+use crate::text::{count, numbers};
+use crate::traces::{Found, Take, Trace, files};
 
 /// Runs a program once and adds up the reports of its ranks.
 ///
 /// Sets the environment that makes MPICH, Open MPI or Intel MPI load tcam, runs the command, and
-/// prints the counts of the tables of its ranks. The exit code is that of the program, unless ranks
-/// are missing or tcam failed.
+/// prints the counts of the tables of its ranks. With --trace also records all operations on these
+/// tables: `tcam answer`, `tcam replay`, `tcam sweep --trace` and `tcam show` read the traces. The
+/// exit code is that of the program, unless ranks are missing or tcam failed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam run -- mpiexec -n 4 ./app
+  tcam run --trace tcam-trace -- mpiexec -n 4 ./app
+  tcam run --trace app.trace --max 4096 -- mpiexec -n 16 ./app input
   tcam run --prq 1024 --umq 512 --report reports -- mpiexec -n 16 ./app input
   tcam run --prq 0 --umq 0 --set kernel=scalar -- mpirun -np 2 ./app")]
 pub(crate) struct Run {
@@ -35,6 +41,22 @@ pub(crate) struct Run {
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<PathBuf>,
 
+    /// Records the program: writes a trace for each matching context and a report for each rank to
+    /// this directory. They replace those of an earlier run once a trace of this run exists.
+    #[arg(long, value_name = "DIR", conflicts_with = "report")]
+    pub(crate) trace: Option<PathBuf>,
+
+    /// With --trace, largest size of a trace in MiB; the recording ends there and the program
+    /// continues.
+    #[arg(
+        long,
+        value_name = "MIB",
+        default_value_t = 1024,
+        requires = "trace",
+        allow_negative_numbers = true
+    )]
+    pub(crate) max: u32,
+
     /// Writes the numbers of the summary to this file as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -47,22 +69,39 @@ pub(crate) struct Run {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Runs the command and prints the summary. Returns the program's exit code, or 3 if results are
+/// Runs the command and prints a summary. Returns the program's exit code, or 3 if results are
 /// incomplete.
 pub(crate) fn run(arguments: &Run) -> Result<u8, Error> {
     let mut settings = Settings::parse(&arguments.common.set)?;
+    settings.refuse(&[("trace", "--trace DIR"), ("trace_max", "--max MIB")])?;
     settings.give_sizes(arguments.tables)?;
     let json = Json::file(arguments.json.as_ref())?;
-    settings::note_report("--report DIR");
+    if arguments.trace.is_some() {
+        settings.set("trace_max", &arguments.max);
+    }
+    settings::note_report(if arguments.trace.is_some() { "--trace DIR" } else { "--report DIR" });
     let plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
-    let Some(directory) = &arguments.report else {
-        json.check()?;
-        let scratch = tempfile::tempdir().map_err(Error::io(std::env::temp_dir()))?;
-        let left = Leftovers::claim(scratch.path());
-        let ended = plan.run(&mut signals, scratch.path())?;
-        return plan.summarise(scratch.path(), &Found::default(), &left, ended, &json);
-    };
+    match (&arguments.trace, &arguments.report) {
+        (Some(directory), _) => record(arguments, directory, plan, signals, &json),
+        (None, Some(directory)) => report(directory, &plan, signals, &json),
+        (None, None) => {
+            json.check()?;
+            let scratch = tempfile::tempdir().map_err(Error::io(std::env::temp_dir()))?;
+            let left = Leftovers::claim(scratch.path());
+            let ended = plan.run(&mut signals, scratch.path())?;
+            plan.summarise(scratch.path(), &Found::default(), &left, ended, &json)
+        }
+    }
+}
+
+/// Runs the command and keeps its reports in a directory.
+fn report(
+    directory: &Path,
+    plan: &Plan<'_>,
+    mut signals: Signals,
+    json: &Json,
+) -> Result<u8, Error> {
     let staging = StagingDirectory::inside(directory, &[reports::old])?;
     // The file of `--json` may be in that directory, so it is checked after the directory is made.
     json.check()?;
@@ -70,12 +109,73 @@ pub(crate) fn run(arguments: &Run) -> Result<u8, Error> {
     let ended = plan.run(&mut signals, staging.path())?;
     reports::settle(staging.path())?;
     if !staging.keep(&["json", draft::EXTENSION])? {
-        return plan.summarise(staging.path(), &Found::default(), &left, ended, &json);
+        return plan.summarise(staging.path(), &Found::default(), &left, ended, json);
     }
     plan.recorded(ended, staging.path()).write(staging.directory())?;
     if let Some(signal) = ended.caught {
         let name = signals::name_of(signal);
         eprintln!("tcam: ended by {name}; reports are in {}", directory.display());
     }
-    plan.summarise(staging.directory(), &Found::default(), &left, ended, &json)
+    plan.summarise(staging.directory(), &Found::default(), &left, ended, json)
+}
+
+/// Runs the command and keeps its traces and reports in a directory.
+fn record(
+    arguments: &Run,
+    directory: &Path,
+    mut plan: Plan<'_>,
+    mut signals: Signals,
+    json: &Json,
+) -> Result<u8, Error> {
+    let staging = StagingDirectory::inside(directory, &[reports::old, files::old])?;
+    // The file of `--json` may be in that directory, so it is checked after the directory is made.
+    json.check()?;
+    plan.settings.set("trace", &staging.path().display());
+    let left = Leftovers::claim(staging.path());
+    let ended = plan.run(&mut signals, staging.path())?;
+    reports::settle(staging.path())?;
+    if !staging.keep(&["trace"])? {
+        let code = plan.summarise(staging.path(), &Found::default(), &left, ended, json)?;
+        let out = directory.display();
+        let nothing = message!(
+            "the program left no trace, so nothing of this run is kept; {out} is as it was"
+        );
+        if code == 0 {
+            return Err(nothing);
+        }
+        eprintln!("tcam: {nothing}");
+        return Ok(code);
+    }
+    let (given, directory) = (directory, staging.directory());
+    plan.recorded(ended, staging.path()).write(directory)?;
+    let found = match files::find(&[directory.to_owned()], Take::default()) {
+        Ok(found) => found,
+        // Traces of a program that failed or was ended may be cut off anywhere.
+        Err(error) if ended.code() != 0 => {
+            eprintln!("tcam: {error}");
+            return plan.summarise(directory, &Found::default(), &left, ended, json);
+        }
+        Err(error) => return Err(error),
+    };
+    let ranks = found.ranks();
+    let mut code = plan.summarise(directory, &found, &left, ended, json)?;
+    if code == 0 && ranks.lack("trace").is_some() {
+        match shortage(directory, ranks.job_size()) {
+            Some(shortage) => eprintln!("tcam: {shortage}"),
+            None if found.iter().any(Trace::found_no_room) => {
+                eprintln!("tcam: there was no space left on the device");
+            }
+            None => {}
+        }
+        code = ranks.code(arguments.common.partial);
+    }
+    let bytes: u64 = found.iter().map(|trace| trace.bytes).sum();
+    eprintln!(
+        "{} recorded, {}; `tcam answer {dir}` has their need, and `tcam replay {dir}` replays them \
+         with other settings",
+        count(found.len() as u64, "trace"),
+        numbers::bytes(bytes),
+        dir = hint::quoted(given)
+    );
+    Ok(code)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam stats --by`: counts the elements of the queues by communicator, tag, peer, kind of traffic
+//! `tcam show --by`: counts the elements of the queues by communicator, tag, peer, kind of traffic
 //! or phase. [`super::threads`] counts the operations of threads. A class ([`ElementClass`]) is the
 //! set of elements with the same decoded match bits and the same peer.
 //!

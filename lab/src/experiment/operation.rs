@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Replays one operation of a trace. Returns its search, and its line in the file `operations` of
-//! `tcam export`.
+//! `tcam show --format csv`.
 
 use matching::{Key, SearchDepth, TagLayout};
 use nic::replay::Change;

@@ -303,7 +303,7 @@ fn nothing_in(names: &[PathBuf]) -> Error {
     let why = "neither reports (*.json) nor traces (*.trace) there";
     let why = match below(&directory).as_slice() {
         [] => {
-            let made = "`tcam run --report` and `tcam record` make them";
+            let made = "`tcam run --report` and `tcam run --trace` make them";
             format!("{why}; {made}{}{}", hint::foreign(&directory), hint::unfinished(&directory))
         }
         found => format!("{why}, but in {}: give one", found.join(", ")),

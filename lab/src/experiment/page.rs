@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Makes the page of HTML of `tcam report`. The page needs no other file, no script and no network.
+//! Makes the page of HTML of `tcam show --format html`. The page needs no other file, no script and no network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -70,7 +70,7 @@ fn answer(runs: &[&Experiment], placed: &Placed) -> Result<String, Error> {
     }
     let lines = runs.iter().flat_map(|run| need_of_reports(run)).chain([
         "Which devices suffice, what overflow costs and the need of a NIC at one moment take a \
-         recording: tcam answer -- mpiexec ..., or tcam record."
+         recording: tcam answer -- mpiexec ..., or tcam run --trace DIR."
             .to_owned(),
     ]);
     Ok(html::section("Answer", &html::list(lines)))

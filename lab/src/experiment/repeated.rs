@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam stats` and `tcam report` of several runs of one program: the need of each run, and its
+//! `tcam show` of several runs of one program: the need of each run, and its
 //! spread.
 
 use std::collections::BTreeSet;
@@ -161,6 +161,6 @@ impl Repeated {
         println!("{}", self.sheet().terminal());
         self.readings().iter().for_each(|line| println!("{line}"));
         let first = quoted(self.runs[0].name.as_ref());
-        println!("`tcam stats {first}` has the tables of that run");
+        println!("`tcam show {first}` has the tables of that run");
     }
 }

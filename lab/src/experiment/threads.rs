@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam stats --by thread`: counts the operations of each thread on the tables of its rank, and
+//! `tcam show --by thread`: counts the operations of each thread on the tables of its rank, and
 //! the depth of their searches.
 //!
 //! ```text

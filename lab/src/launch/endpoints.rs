@@ -47,7 +47,9 @@ impl FromStr for Job {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = text.len() == 4 && text.chars().all(|char| char.is_ascii_hexdigit());
         let number = digits.then(|| u16::from_str_radix(text, 16).ok()).flatten();
-        number.map(Self).ok_or("four hexadecimal digits are expected, as `tcam watch` shows them")
+        number
+            .map(Self)
+            .ok_or("four hexadecimal digits are expected, as `tcam show --live` shows them")
     }
 }
 

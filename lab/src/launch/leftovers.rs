@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Finds the counters of ranks that were ended before they wrote a report. These counters are the
-//! last values that `tcam watch` would have shown.
+//! last values that `tcam show --live` would have shown.
 //!
 //! An endpoint has its counters in its segment, a file in shared memory. A process that finds the
 //! segment of a dead endpoint removes it, unless the job of the endpoint is claimed. A claim is a

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `--json FILE`: the output of a command as JSON, for other programs. Counts have the names that
-//! they have in reports, in `sweep.csv` and in `compare --csv`.
+//! they have in reports, in `sweep.csv` and in `replay --csv`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -19,10 +19,10 @@ const VERSION: u32 = 1;
 pub(crate) enum Kind {
     #[serde(rename = "tcam-summary")]
     Summary,
-    #[serde(rename = "tcam-stats")]
-    Stats,
-    #[serde(rename = "tcam-compare")]
-    Compare,
+    #[serde(rename = "tcam-show")]
+    Show,
+    #[serde(rename = "tcam-devices")]
+    Devices,
     #[serde(rename = "tcam-sweep")]
     Sweep,
     #[serde(rename = "tcam-answer")]
@@ -31,8 +31,8 @@ pub(crate) enum Kind {
     Scale,
     #[serde(rename = "tcam-engines")]
     Engines,
-    #[serde(rename = "tcam-diff")]
-    Diff,
+    #[serde(rename = "tcam-difference")]
+    Difference,
     #[serde(rename = "tcam-tune")]
     Tune,
     #[serde(rename = "tcam-run")]
@@ -98,6 +98,15 @@ impl Json {
             }
             place => Ok(Self { place }),
         }
+    }
+
+    /// Makes the option with this destination; `-` is standard output.
+    pub(crate) fn at(path: &Path) -> Self {
+        Self { place: Some(path.as_os_str().to_owned().into()) }
+    }
+
+    pub(crate) fn is_given(&self) -> bool {
+        self.place.is_some()
     }
 
     /// Returns true if only JSON goes to standard output.

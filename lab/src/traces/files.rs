@@ -154,7 +154,7 @@ impl Found {
 /// Returns the files in a directory that end in `.trace`.
 pub(crate) fn trace_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = reports::files(directory, "trace")?;
-    // A directory may have such a name, for example after `tcam record --out app.trace`.
+    // A directory may have such a name, for example after `tcam run --trace app.trace`.
     files.retain(|path| !path.is_dir());
     Ok(files)
 }

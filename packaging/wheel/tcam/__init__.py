@@ -18,7 +18,7 @@ import warnings
 
 __all__ = ["command", "read"]
 
-#: Exit status of ``tcam export`` if ranks are missing or were cut short.
+#: Exit status of ``tcam show`` if ranks are missing or were cut short.
 _INCOMPLETE = 3
 
 
@@ -46,8 +46,8 @@ def command():
 def read(directory, *options):
     """Reads what an experiment counted. Returns a dict of pandas data frames.
 
-    ``directory`` is a recording (``tcam record``, ``tcam answer``), a directory of reports (``tcam run
-    --report``), or what ``tcam export --parquet`` wrote. ``options`` are further options of ``tcam
+    ``directory`` is a recording (``tcam run --trace``, ``tcam answer``), a directory of reports (``tcam run
+    --report``), or what ``tcam show --format parquet`` wrote. ``options`` are further options of ``tcam
     export``, such as ``"--partial"``. The frames are
 
     - ``queues``: a row for each rank and queue (``PRQ``, ``UMQ``): ``entries`` of the table, ``inserts``,
@@ -71,10 +71,10 @@ def read(directory, *options):
     if (place / "queues.parquet").is_file():
         return _frames(pandas, place)
     with tempfile.TemporaryDirectory(prefix="tcam-read-") as out:
-        words = [command(), "export", "--parquet", "--out", out, *options, "--", os.fspath(place)]
+        words = [command(), "show", "--format=parquet", "--out", out, *options, "--", os.fspath(place)]
         done = subprocess.run(words, capture_output=True, text=True, errors="replace")
         if done.returncode not in (0, _INCOMPLETE):
-            raise RuntimeError(done.stderr.strip() or f"tcam export: exit status {done.returncode}")
+            raise RuntimeError(done.stderr.strip() or f"tcam show: exit status {done.returncode}")
         if done.returncode == _INCOMPLETE:
             warnings.warn(done.stderr.strip(), stacklevel=2)
         return _frames(pandas, pathlib.Path(out))

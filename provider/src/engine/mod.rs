@@ -459,7 +459,7 @@ impl Engine {
         self.peers.report(report);
     }
 
-    /// Shows the counters to `tcam watch`. Updates the draft of the report (`host::draft`), if an
+    /// Shows the counters to `tcam show --live`. Updates the draft of the report (`host::draft`), if an
     /// update is due.
     #[cold]
     pub(crate) fn show(&mut self) {

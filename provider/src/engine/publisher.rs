@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Decides when an endpoint shows its counters to `tcam watch`, and when it updates the draft of
+//! Decides when an endpoint shows its counters to `tcam show --live`, and when it updates the draft of
 //! its report. A draft is a file that remains if the process crashes (`host::draft`).
 
 use std::{net::SocketAddrV4, time::Instant};

@@ -31,7 +31,7 @@ pub(crate) trait Pollable: Debug + Send + Sync {
     /// function spins, and returns [`Pause::Spin`] only if a message came meanwhile.
     fn pause(&self, caller: Caller) -> Pause;
 
-    /// Does periodic work, if it is time: shows the counters to `tcam watch`, and checks peers.
+    /// Does periodic work, if it is time: shows the counters to `tcam show --live`, and checks peers.
     fn look_around(&self);
 
     /// Sleeps until a message comes, another thread wakes this one, or `at_most` is over. Does not

@@ -84,7 +84,7 @@ fn trace_place(directory: &str, findings: &mut Findings) {
     if let Some(error) = unwritable(Path::new(directory)).filter(|_| !directory.is_empty()) {
         findings.bad(
             format!("FI_TCAM_TRACE={directory}: nothing can be recorded there: {error}"),
-            "give a directory that the ranks may write to, or unset it: `tcam record` has its own",
+            "give a directory that the ranks may write to, or unset it: `tcam run --trace` has its own",
         );
     }
 }

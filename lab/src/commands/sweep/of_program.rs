@@ -47,7 +47,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let given = pairs(&arguments.prq.clone().unwrap_or_else(Sizes::usual))?;
     if Knob::of(&params) == Knob::Pool {
         eprintln!(
-            "The tables of each rank are swept, and the pool of the node stays at {}: `tcam record` and \
+            "The tables of each rank are swept, and the pool of the node stays at {}: `tcam run --trace` and \
              then `tcam sweep --trace` with the same --set sweep the pool",
             entries(params.pool_entries.into())
         );

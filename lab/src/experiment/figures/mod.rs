@@ -80,7 +80,7 @@ pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
         add(
             "fill",
             "Who fills the queues",
-            "The same, by the communicator of each element, from the traces. `tcam stats --by` has \
+            "The same, by the communicator of each element, from the traces. `tcam show --by` has \
              tags, peers and kinds, too.",
             fill::HEIGHT,
             Box::new(move |canvas| fill.draw(canvas)),

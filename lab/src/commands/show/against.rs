@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam diff`: prints the differences between two experiments.
+//! `tcam show --against`: prints the differences between two experiments.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use matching::QueueCounters;
@@ -13,38 +13,21 @@ use crate::options::number;
 use crate::results::summary::spilled;
 use crate::results::{Json, Kind};
 use crate::text::{Sheet, share, whole};
-use crate::traces::Take;
 
-/// Prints the differences between two experiments: needs, spills and search depths.
-///
-/// Takes reports, traces or directories of them, of two runs, such as of yesterday's and today's
-/// version of a program. The need of a single run varies with the scheduling of its ranks: compare
-/// several runs, or allow for their spread.
+/// The earlier experiment.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  tcam diff before after
-  tcam diff --fail-above 10 before.trace after.trace
-  tcam diff --json - before after")]
-pub(crate) struct Diff {
-    /// Exits with 1 if a high-water mark, the share that spills (in points) or the mean search
-    /// depth grew by more than PERCENT.
-    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true,
+pub(crate) struct Against {
+    /// Prints the differences from this earlier experiment: needs, spills, search depths and
+    /// parameters. The need of a single run varies with the scheduling of its ranks: compare
+    /// several runs, or allow for their spread.
+    #[arg(long, value_name = "DIR|FILE", conflicts_with = "by")]
+    pub(super) against: Option<PathBuf>,
+
+    /// With --against, exits with 1 if a high-water mark, the share that spills (in points) or the
+    /// mean search depth grew by more than PERCENT.
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, requires = "against",
         value_parser = number(0.0..=f64::MAX, "a number of per cent, 0 or more, is expected"))]
-    fail_above: Option<f64>,
-
-    #[command(flatten)]
-    json: Json,
-
-    #[command(flatten)]
-    take: Take,
-
-    /// The earlier experiment: reports, traces or a directory of them.
-    #[arg(value_name = "A")]
-    before: PathBuf,
-
-    /// The later experiment.
-    #[arg(value_name = "B")]
-    after: PathBuf,
+    pub(super) fail_above: Option<f64>,
 }
 
 /// A number that is compared between both experiments.
@@ -155,14 +138,19 @@ const COUNTERS: [Counter; 4] = [
 
 /// Prints the differences. Returns 1 if a number grew by more than `--fail-above`, otherwise 3 if
 /// results are incomplete, otherwise 0.
-pub(crate) fn diff(arguments: &Diff) -> Result<u8, Error> {
-    arguments.json.check()?;
-    let read = |path: &PathBuf| Experiment::read(&Inputs::one(path, arguments.take), Keep::Shown);
-    let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
+pub(super) fn show(
+    earlier: &Path,
+    later: &Inputs,
+    fail_above: Option<f64>,
+    json: &Json,
+) -> Result<u8, Error> {
+    json.check()?;
+    let before = Experiment::read(&Inputs::one(earlier, later.take), Keep::Shown)?;
+    let after = Experiment::read(later, Keep::Shown)?;
     let lines = lines([&before, &after]);
-    let grew = |line: &&Difference| arguments.fail_above.is_some_and(|most| line.grew_above(most));
+    let grew = |line: &&Difference| fail_above.is_some_and(|most| line.grew_above(most));
     let failed: Vec<_> = lines.iter().filter(grew).map(|line| line.what.as_str()).collect();
-    let incomplete = [&before, &after].map(|of| of.sum.ranks.code(arguments.take.partial));
+    let incomplete = [&before, &after].map(|of| of.sum.ranks.code(later.take.partial));
     let (names, whole) = ([before.title(), after.title()], incomplete == [0, 0]);
     let changes = Changes {
         before: &names[0],
@@ -171,13 +159,13 @@ pub(crate) fn diff(arguments: &Diff) -> Result<u8, Error> {
         changes: &lines,
         failed: failed.clone(),
     };
-    arguments.json.write(Kind::Diff, changes)?;
-    for (path, of) in [(&arguments.before, &before), (&arguments.after, &after)] {
+    json.write(Kind::Difference, changes)?;
+    for (path, of) in [(earlier, &before), (&later.names[0], &after)] {
         if let Some(lack) = of.sum.lack() {
             eprintln!("{}: {lack}", path.display());
         }
     }
-    if !arguments.json.takes_output() {
+    if !json.takes_output() {
         println!("{} -> {}", names[0], names[1]);
         let mut sheet = Sheet::new("", ["", "before", "after", "change"]);
         lines.iter().for_each(|line| sheet.row(line.cells()));
@@ -189,7 +177,7 @@ pub(crate) fn diff(arguments: &Diff) -> Result<u8, Error> {
             println!("FI_TCAM_{}: {before} before, {after} after", name.to_uppercase());
         }
     }
-    if let (Some(most), false) = (arguments.fail_above, failed.is_empty()) {
+    if let (Some(most), false) = (fail_above, failed.is_empty()) {
         eprintln!("tcam: more than {most} % more: {}", failed.join(", "));
         return Ok(1);
     }

@@ -1,79 +1,28 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam replay`: replays traces on another table, engine or overflow model.
+//! `tcam replay`: replays traces once and prints the counts, or compares them with reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
-use clap::Args;
 use nic::report::{ContextCounters, Report};
 
+use super::Replay;
 use crate::error::Error;
-use crate::options::TableSizes;
 use crate::results::reports::endpoint;
 use crate::results::{
-    DirectoryLock, Endpoint, Json, Kind, RunRecord, Sum, Summary, output_directory, reports,
-    summary_text,
+    DirectoryLock, Endpoint, Kind, RunRecord, Sum, Summary, output_directory, reports, summary_text,
 };
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 use crate::text::count;
 use crate::traces::play::{holds_back, note_flow_control};
-use crate::traces::{Placed, Take, Trace, counted, files, play};
-
-/// Replays traces on another table, engine or overflow model.
-///
-/// Prints the counts that the tables would have had. Everything is as recorded, except for the
-/// given settings. Time does not pass; the costs of the timing model are counted. With
-/// overflow=flow-control no message is held back: elements that do not fit spill.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  tcam replay tcam-trace
-  tcam replay --prq 64 --umq 64 --set overflow=prefix tcam-trace
-  tcam replay --set device=connectx --report connectx tcam-trace
-  tcam replay --against tcam-trace tcam-trace")]
-pub(crate) struct Replay {
-    #[command(flatten)]
-    pub(crate) tables: TableSizes,
-
-    /// Sets a parameter of the device, such as host_engine=list or device=connectx. With a device,
-    /// no part of the recorded configuration is kept.
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(crate) set: Vec<String>,
-
-    /// Sets the costs of searches: cpu-list, cpu-hash or none; as --set timing=NAME does.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) timing: Option<String>,
-
-    /// Keeps a report for each rank in this directory, and run.tcam of the recorded run. The
-    /// directory must not contain reports of a run.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) report: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) json: Json,
-
-    /// Compares with the reports of a run; the exit code is 1 if a count differs. With pool=node
-    /// counts may differ, because traces do not contain the order in which ranks used the pool.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) against: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) placed: Placed,
-
-    #[command(flatten)]
-    pub(crate) take: Take,
-
-    /// Traces, or directories of traces.
-    #[arg(required = true, value_name = "TRACE")]
-    pub(crate) traces: Vec<PathBuf>,
-}
+use crate::traces::{Trace, counted, files, play};
 
 /// Replays the traces and prints the counts. Returns 3 if results are incomplete, otherwise 1 if
 /// counts differ from the reports of `--against`, otherwise 0.
-pub(crate) fn replay(arguments: &Replay) -> Result<u8, Error> {
-    settings::note_unused();
+pub(super) fn replay(arguments: &Replay) -> Result<u8, Error> {
     let mut settings = Settings::for_replay("--set", &arguments.set)?;
     settings.give_sizes(arguments.tables)?;
     settings.give("timing", "--timing", arguments.timing.as_ref())?;
@@ -246,6 +195,7 @@ mod tests {
 
     use super::*;
     use crate::results::reports::tests::sample;
+    use crate::traces::Take;
     use nic::report::ChannelCounters;
     use nic::trace::Header;
 

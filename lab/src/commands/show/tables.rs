@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam stats`: prints the tables of an experiment, by rank, by origin of the elements, or by
+//! `tcam show`: prints the tables of an experiment, by rank, by origin of the elements, or by
 //! thread.
 
 use std::path::PathBuf;
@@ -17,49 +17,20 @@ use crate::experiment::{
 use crate::options::number;
 use crate::results::{Completeness, Json, Kind};
 use crate::text::Sheet;
-use crate::traces::play;
+use crate::traces::{Take, play};
 
-/// Prints the tables of an experiment.
-///
-/// They show the ranks, the worst first, the kinds of traffic, search depths, high-water marks, the
-/// reasons why elements were not in the table, and a profile: mean, deviation, variance and
-/// quartiles of the elements that searches on the host traversed, and of message sizes. For several
-/// runs of one program, there is a line for each run.
-///
-/// With --by prints the number of elements in the longest PRQ and in the longest UMQ of all ranks,
-/// at the moment when each was longest, and the number of all elements that entered the queues.
-/// Communicators have numbers in the order of their first elements, with their ranks, if known, and
-/// the id of the MPI; communicators without a rank in common may have the same id, and then count
-/// as one. Peers are ranks if their traces are present. A phase ends with each collective operation
-/// of MPI_COMM_WORLD that all ranks took part in; a warning is printed if the calls of an operation
-/// cannot be distinguished.
-///
-/// --by thread prints the receives, messages, probes and cancels of each thread, the searches that
-/// found an element, the entries that they compared (mean and largest number) and traversed on the
-/// host. The thread that polls handles a message, or with automatic progress a thread of the
-/// provider (device). Generated traces have no threads.
+/// What the tables have.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  tcam stats reports
-  tcam stats --all tcam-trace
-  tcam stats --by tag tcam-trace
-  tcam stats --by peer --from 2.5 tcam-trace
-  tcam stats --by thread tcam-trace
-  tcam stats --json - reports
-  tcam stats run-1 run-2 run-3")]
-pub(crate) struct Stats {
-    #[command(flatten)]
-    sources: Inputs,
-
+pub(crate) struct Tables {
     /// Prints all ranks, not only the worst; --json always has all.
     #[arg(long)]
-    all: bool,
+    pub(super) all: bool,
 
     /// Groups the elements of the queues by communicator, tag, peer, kind or phase, at the moment
     /// when each queue was longest and over the run; or prints the operations of each thread. Needs
     /// traces.
     #[arg(long, value_enum, value_name = "WHAT")]
-    by: Option<By>,
+    pub(super) by: Option<By>,
 
     /// With --by, except phase: leaves out operations before this time since the run began.
     /// Elements that are in the queues at that time count.
@@ -71,19 +42,15 @@ pub(crate) struct Stats {
     #[arg(long, value_name = "SECONDS", requires = "by",
         value_parser = number(0.0..=f64::MAX, "a number of seconds is expected"))]
     to: Option<f64>,
-
-    #[command(flatten)]
-    json: Json,
 }
 
-/// Prints the tables. Returns 0, or 3 if results are incomplete.
-pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
-    arguments.json.check()?;
-    let window = window(arguments)?;
-    let sources = &arguments.sources;
+/// Prints the tables, or their numbers as JSON. Returns 0, or 3 if results are incomplete.
+pub(super) fn show(sources: &Inputs, tables: &Tables, json: &Json) -> Result<u8, Error> {
+    json.check()?;
+    let window = window(tables)?;
     let (names, experiments) = match repeated::apart(sources, Keep::Shown)? {
-        Some(experiments) if arguments.by.is_none() && repeated::are_repeats(&experiments) => {
-            return stats_of_runs(arguments, &experiments);
+        Some(experiments) if tables.by.is_none() && repeated::are_repeats(&experiments) => {
+            return show_runs(sources, &experiments, json);
         }
         Some(experiments) => {
             let name = |name: &PathBuf| Some(plain(&name.display().to_string()).into_owned());
@@ -91,42 +58,42 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
         }
         None => (vec![None], vec![Experiment::read(sources, Keep::Shown)?]),
     };
-    let needs = match arguments.by {
+    let needs = match tables.by {
         Some(_) => experiments.iter().map(|_| None).collect(),
         None => experiments.iter().map(Experiment::need).collect::<Result<Vec<_>, _>>()?,
     };
     let (mut recordings, mut code) = (Vec::new(), 0);
     for ((name, experiment), need) in names.into_iter().zip(&experiments).zip(&needs) {
-        if let Some(name) = name.as_ref().filter(|_| !arguments.json.takes_output()) {
+        if let Some(name) = name.as_ref().filter(|_| !json.takes_output()) {
             println!("{}{name}:", if recordings.is_empty() { "" } else { "\n" });
         }
-        let (numbers, of) = match arguments.by {
+        let (numbers, of) = match tables.by {
             Some(by) => {
-                let by = print_by(arguments, experiment, by, window)?;
+                let by = print_by(json, experiment, by, window)?;
                 (Numbers::By(by), experiment.silent_code(sources.take))
             }
             None => {
-                let code = print(arguments, experiment, need.as_ref());
+                let code = print(sources.take, tables, experiment, need.as_ref(), json);
                 (Numbers::Counts(experiment.counts(need.as_ref())), code)
             }
         };
         code = code.max(of);
         recordings.push(Recording { name, numbers });
     }
-    arguments.json.write_each(Kind::Stats, &recordings)?;
+    json.write_each(Kind::Show, &recordings)?;
     Ok(code)
 }
 
 /// Returns the part of the run that `--from` and `--to` select.
-fn window(arguments: &Stats) -> Result<TimeWindow, Error> {
+fn window(tables: &Tables) -> Result<TimeWindow, Error> {
     let window = TimeWindow {
-        from: arguments.from.unwrap_or(TimeWindow::ALL.from),
-        to: arguments.to.unwrap_or(TimeWindow::ALL.to),
+        from: tables.from.unwrap_or(TimeWindow::ALL.from),
+        to: tables.to.unwrap_or(TimeWindow::ALL.to),
     };
     if window.from >= window.to {
         fail!("--from {} and --to {}: nothing is between them", window.from, window.to);
     }
-    if arguments.by == Some(By::Phase) && window != TimeWindow::ALL {
+    if tables.by == Some(By::Phase) && window != TimeWindow::ALL {
         fail!("--by phase: phases are those of the whole run; leave out --from and --to");
     }
     Ok(window)
@@ -150,16 +117,22 @@ enum Numbers<'a> {
 }
 
 /// Prints the tables of one experiment. Returns the exit code.
-fn print(arguments: &Stats, experiment: &Experiment, need: Option<&Need>) -> u8 {
-    if arguments.json.takes_output() {
-        return experiment.code(arguments.sources.take);
+fn print(
+    take: Take,
+    tables: &Tables,
+    experiment: &Experiment,
+    need: Option<&Need>,
+    json: &Json,
+) -> u8 {
+    if json.takes_output() {
+        return experiment.code(take);
     }
     if let Some(lack) = experiment.sum.lack() {
         println!("{lack}");
     }
     println!("{}", experiment.title());
     experiment.sum.remarks.iter().for_each(|remark| println!("{remark}"));
-    for sheet in sheets::all(experiment, (!arguments.all).then_some(sheets::WORST)) {
+    for sheet in sheets::all(experiment, (!tables.all).then_some(sheets::WORST)) {
         println!("\n{}", sheet.terminal());
     }
     if let Some(needed) = need::nic_sentence(need) {
@@ -168,21 +141,21 @@ fn print(arguments: &Stats, experiment: &Experiment, need: Option<&Need>) -> u8 
         experiment.lack_of_traces().iter().for_each(|lack| println!("{lack}"));
         println!("{needed}");
     }
-    experiment.silent_code(arguments.sources.take)
+    experiment.silent_code(take)
 }
 
 /// Prints the needs of several runs. Returns the exit code.
-fn stats_of_runs(arguments: &Stats, experiments: &[Experiment]) -> Result<u8, Error> {
-    let repeated = Repeated::of(&arguments.sources, experiments);
-    for (name, experiment) in arguments.sources.names.iter().zip(experiments) {
+fn show_runs(sources: &Inputs, experiments: &[Experiment], json: &Json) -> Result<u8, Error> {
+    let repeated = Repeated::of(sources, experiments);
+    for (name, experiment) in sources.names.iter().zip(experiments) {
         let lack = experiment.sum.lack();
         lack.iter().for_each(|lack| eprintln!("{}: {lack}", name.display()));
     }
-    if !arguments.json.takes_output() {
+    if !json.takes_output() {
         repeated.print();
     }
-    arguments.json.write(Kind::Stats, repeated)?;
-    let code = |of: &Experiment| of.sum.ranks.code(arguments.sources.take.partial);
+    json.write(Kind::Show, repeated)?;
+    let code = |of: &Experiment| of.sum.ranks.code(sources.take.partial);
     Ok(experiments.iter().map(code).max().unwrap_or(0))
 }
 
@@ -240,19 +213,19 @@ impl GroupsBy {
 
 /// Prints the groups or threads of one recording. Returns its JSON.
 fn print_by(
-    arguments: &Stats,
+    json: &Json,
     experiment: &Experiment,
     by: By,
     window: TimeWindow,
 ) -> Result<NumbersBy, Error> {
     if experiment.traces.is_empty() {
-        fail!("--by: takes traces, of `tcam record`: reports do not have each operation");
+        fail!("--by: takes traces, of `tcam run --trace`: reports do not have each operation");
     }
     let groups = GroupsBy::of(experiment, by, window)?;
     let lack = experiment.lack_of_traces().or_else(|| experiment.sum.lack());
     let (sheets, readings) = groups.sheets();
-    arguments.json.tell(lack);
-    if arguments.json.takes_output() {
+    json.tell(lack);
+    if json.takes_output() {
         let warnings = readings.iter().filter(|_| by == By::Phase);
         warnings.for_each(|warning| eprintln!("{warning}"));
     } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Makes the table of `tcam watch`. Its columns have a fixed width, so that numbers stay in place
+//! Makes the table of `tcam show --live`. Its columns have a fixed width, so that numbers stay in place
 //! from one table to the next.
 
 use std::collections::{BTreeMap, HashMap};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam watch`: shows the counters of running programs, as rates, in the terminal.
+//! `tcam show --live`: shows the counters of running programs, as rates, in the terminal.
 //!
 //! ```text
 //! read the counters in /dev/shm, wait, read them again
@@ -25,48 +25,43 @@ const COLUMNS: usize = 120;
 /// Number of lines of the view that show no endpoint, and the line below the view.
 const OTHER_LINES: usize = 5;
 
-/// Shows the counters of running programs, live.
-///
-/// There is a line for each endpoint of this user on this host. It has rates per second: receives
-/// posted, messages that arrived, unexpected messages (unexp/s), matches in the table and on the
-/// host, and spills. Then come the elements in the table + on the host now (PRQ, UMQ), and the
-/// largest number since the start (mark). The counters are those of tagged messages, or of untagged
-/// messages if no tagged ones came. A narrow terminal shows fewer columns.
-///
-/// Endpoints update their counters every 50 ms while they wait for messages, and every 1024 polls
-/// that find some. The rates of a process that calls no MPI are shown as -. If no program runs,
-/// watch waits. Ctrl-C ends it.
+/// Counters of running programs.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  tcam watch
-  tcam watch --interval 0.2
-  tcam watch --once
-  tcam watch --job 3fa9")]
-pub(crate) struct Watch {
-    /// Seconds between two tables.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, allow_negative_numbers = true,
+pub(crate) struct Live {
+    /// Shows the counters of running programs until Ctrl-C, with a line for each endpoint of this
+    /// user on this host: receives posted, messages, unexpected messages (unexp/s), matches in the
+    /// table and on the host, and spills, all per second; then the elements in the table + on the
+    /// host now (PRQ, UMQ), and the largest number since the start (mark). The counters are those
+    /// of tagged messages, or of untagged messages if no tagged ones came. They are updated every
+    /// 50 ms while a process waits for messages; the rates of a process that calls no MPI are
+    /// shown as -. A narrow terminal shows fewer columns.
+    #[arg(long)]
+    pub(super) live: bool,
+
+    /// With --live, seconds between two tables.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, requires = "live", allow_negative_numbers = true,
         value_parser = number(0.05..=3600.0, "a number from 0.05 to 3600 is expected"))]
-    pub(crate) interval: f64,
+    interval: f64,
 
-    /// Exits after N tables.
-    #[arg(long, value_name = "N", allow_negative_numbers = true,
+    /// With --live, exits after N tables.
+    #[arg(long, value_name = "N", requires = "live", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) count: Option<u32>,
+    count: Option<u32>,
 
-    /// Shows only endpoints of one job: one `tcam run` or `record`, one run of a sweep, or all
+    /// With --live, shows only endpoints of one job: one `tcam run`, one run of a sweep, or all
     /// ranks that write their reports to one FI_TCAM_REPORT. If several jobs run, they are listed
     /// by four hexadecimal digits; 0000 stands for processes that write no reports.
-    #[arg(long, value_name = "JOB", allow_hyphen_values = true)]
-    pub(crate) job: Option<Job>,
+    #[arg(long, value_name = "JOB", requires = "live", allow_hyphen_values = true)]
+    job: Option<Job>,
 
-    /// Prints one table after one interval, and exits; with 1 if no program runs.
-    #[arg(long, conflicts_with = "count")]
-    pub(crate) once: bool,
+    /// With --live, prints one table after one interval, and exits; with 1 if no program runs.
+    #[arg(long, requires = "live", conflicts_with = "count")]
+    once: bool,
 }
 
 /// Shows tables until Ctrl-C, up to `--count`, or until standard output fails. Returns 1 if
 /// `--once` found no program, otherwise 0.
-pub(crate) fn watch(arguments: &Watch) -> Result<u8, Error> {
+pub(super) fn watch(arguments: &Live) -> Result<u8, Error> {
     let count = if arguments.once { Some(1) } else { arguments.count };
     let all = || -> Result<Vec<RunningEndpoint>, Error> {
         let mut all = endpoints::all()?;

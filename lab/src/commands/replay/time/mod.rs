@@ -1,71 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam engines`: measures the time that each host engine takes to match a recorded program.
+//! `tcam replay --time`: measures the time that each host engine takes to match a recorded program.
 
 mod comparison;
 mod measure;
 
-use std::path::PathBuf;
-
-use clap::Args;
-
 use self::comparison::{Case, Comparison};
 use self::measure::Contender;
+use super::Replay;
 use crate::error::Error;
-use crate::options::TableSizes;
-use crate::results::{Json, Kind};
-use crate::settings::{self, Settings};
+use crate::results::Kind;
+use crate::settings::Settings;
 use crate::text::{Sheet, count, folded, whole};
-use crate::traces::{Placed, Take, files, repeats};
+use crate::traces::{Placed, files, repeats};
 
-/// Measures the time that each host engine takes to match a recorded program.
-///
-/// Replays the recordings on every engine, with both storages of its queues, in up to 15 rounds in
-/// which all engines take turns. Prints the processor time for each message, as the median of the
-/// rounds and the range of 80 percent of them: with the recorded tables, if elements spill from
-/// them, and without tables, where the engine matches everything. Times are those of matching
-/// alone, one thread for each rank, on this machine, which should be quiet.
-///
-/// An engine counts as faster if it saves 5 percent or more, and is faster in nine of ten rounds.
-/// The engine hash is not recommended if the traces have a wildcard. If tables draw from a pool,
-/// engines are measured without tables only.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  tcam engines tcam-trace
-  tcam engines --device connectx run-1 run-2 run-3
-  tcam engines --prq 0 --umq 0 --json engines.json tcam-trace")]
-pub(crate) struct Engines {
-    /// Uses the tables of this device (see `tcam devices`) instead of those recorded.
-    #[arg(long, value_name = "NAME")]
-    device: Option<String>,
-
-    #[command(flatten)]
-    tables: TableSizes,
-
-    /// Sets a parameter of the device, such as overflow=prefix.
-    #[arg(long, value_name = "NAME=VALUE")]
-    set: Vec<String>,
-
-    /// Measures the first N operations of all ranks together. Counts are those of all operations.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000,
-        value_parser = clap::value_parser!(u64).range(1..))]
-    operations: u64,
-
-    #[command(flatten)]
-    json: Json,
-
-    #[command(flatten)]
-    take: Take,
-
-    /// Traces, or directories of traces.
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
-}
+/// Number of operations that are measured if no other is given.
+const MEASURED: u64 = 1_000_000;
 
 /// Measures and prints. Returns 0, or 3 if results are incomplete.
-pub(crate) fn engines(arguments: &Engines) -> Result<u8, Error> {
-    settings::note_unused();
+pub(super) fn engines(arguments: &Replay) -> Result<u8, Error> {
     let mut settings = Settings::for_replay("--set", &arguments.set)?;
-    settings.give("device", "--device", arguments.device.as_ref())?;
     settings.give_sizes(arguments.tables)?;
     let mut groups =
         repeats::groups(&arguments.traces, arguments.take, &Placed::default())?.into_iter();
@@ -86,7 +39,7 @@ pub(crate) fn engines(arguments: &Engines) -> Result<u8, Error> {
         files::note_mixed(found);
     }
     arguments.json.check()?;
-    let comparison = Comparison::of(&found, &settings, arguments.operations)?;
+    let comparison = Comparison::of(&found, &settings, arguments.operations.unwrap_or(MEASURED))?;
     // Only the replay finds that a trace was cut off.
     let lacks = found.iter().filter_map(|found| found.ranks().lack("trace"));
     arguments.json.tell(lacks);

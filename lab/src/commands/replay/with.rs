@@ -1,78 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam compare`: replays a recording on several devices, and prints a line for each.
+//! `tcam replay --with`: replays recordings on several devices, and prints a line for each.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
 
-use clap::Args;
 use matching::QueueCounters;
 use nic::models::MODELS;
 use nic::plain::plain;
 use serde::Serialize;
 
+use super::Replay;
 use crate::capacity::{Cost, Judged, Knob, Modelled, Need, Replayed, curve, judged, need};
 use crate::error::Error;
 use crate::file;
-use crate::options::TableSizes;
 use crate::results::summary::spilled;
 use crate::results::summary_text::rank_of;
-use crate::results::{Completeness, Destination, Json, Kind, NamedValues, Peak, Summary, columns};
-use crate::settings::{self, Settings};
+use crate::results::{Completeness, Destination, Kind, NamedValues, Peak, Summary, columns};
+use crate::settings::Settings;
 use crate::text::{Sheet, bytes, count, folded, percent, progress, share, total, whole};
-use crate::traces::{Found, Placed, Take, Trace, files, play, repeats};
+use crate::traces::{Found, Trace, files, play, repeats};
 
-/// Compares how devices would handle a recorded program.
-///
-/// Replays the traces as they were recorded, then on every device that has a name, or on the
-/// configurations of --with. Prints a line for each: the share that fit the table at once, the
-/// share that spilled with the main reason, and the number of entries that searches traverse on the
-/// host for a message. The last lines have the need of the NIC of a node, and the devices without a
-/// spill. Of several runs of one program the worst is printed.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  tcam compare tcam-trace
-  tcam compare --timing cpu-list tcam-trace
-  tcam compare --prq 512 --umq 512 tcam-trace
-  tcam compare --with overflow=spill --with overflow=prefix --with overflow=sticky tcam-trace
-  tcam compare --with device=alpu --with device=alpu,prq_entries=128,umq_entries=128 tcam-trace")]
-pub(crate) struct Compare {
-    /// Adds a line with these parameters, such as device=connectx or
-    /// host_engine=list,host_storage=linked; may be given several times. Without it there is a line
-    /// for every device.
-    #[arg(long, value_name = "NAME=VALUE,...")]
-    with: Vec<String>,
-
-    #[command(flatten)]
-    tables: TableSizes,
-
-    /// Sets a parameter for all lines, as --prq and --umq do; --with has priority.
-    #[arg(long, value_name = "NAME=VALUE")]
-    set: Vec<String>,
-
-    /// Costs of searches for all lines: cpu-list, cpu-hash or none. They are costs of the recorded
-    /// host engine, or of an MPI with one list with --set host_engine=list. The last number of a
-    /// line is then the time in ns that elements on the host add to a message.
-    #[arg(long, value_name = "NAME")]
-    timing: Option<String>,
-
-    /// Also writes the numbers to this file; - is standard output, instead of the table.
-    #[arg(long, value_name = "FILE")]
-    csv: Option<Destination>,
-
-    #[command(flatten)]
-    json: Json,
-
-    #[command(flatten)]
-    placed: Placed,
-
-    #[command(flatten)]
-    take: Take,
-
-    /// Traces, or directories of traces.
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
-}
+/// Value of `--with` for a line of every device.
+const DEVICES: &str = "devices";
 
 /// A line of the comparison, with the settings to replay.
 struct Configuration {
@@ -94,8 +43,7 @@ struct Compared {
 }
 
 /// Prints the comparison. Returns 0, or 3 if results are incomplete.
-pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
-    settings::note_unused();
+pub(super) fn compare(arguments: &Replay) -> Result<u8, Error> {
     let csv_output = arguments.csv == Some(Destination::Output);
     if csv_output && arguments.json.takes_output() {
         fail!("--csv - and --json -: only one of them can go to standard output");
@@ -193,7 +141,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
         Some(Destination::Output) => print!("{}", String::from_utf8_lossy(&csv())),
         None => {}
     }
-    arguments.json.write_each(Kind::Compare, &compared)?;
+    arguments.json.write_each(Kind::Devices, &compared)?;
     Ok(code)
 }
 
@@ -206,17 +154,19 @@ fn replayed(lines: &[Configuration], found: &Found, charged: bool) -> Result<Run
     Ok(replayed.filter_map(|(line, of)| Some((line.name.clone(), of?))).collect())
 }
 
-/// Returns the lines: first the common settings alone, then every device, or the lines of `--with`.
+/// Returns the lines: first the common settings alone, then those of `--with`. The word `devices` is
+/// a line for every device.
 fn lines(first: &str, with: &[String], common: &Settings) -> Result<Vec<Configuration>, Error> {
     let mut lines = vec![Configuration { name: first.to_owned(), settings: common.clone() }];
-    if with.is_empty() {
-        // `generic` sets no parameter, so it gets no line.
-        for model in MODELS.iter().filter(|model| !model.sets.is_empty()) {
-            let settings = common.with([("device", &model.name)]);
-            lines.push(Configuration { name: model.name.to_owned(), settings });
-        }
-    }
     for words in with {
+        if words == DEVICES {
+            // `generic` sets no parameter, so it gets no line.
+            for model in MODELS.iter().filter(|model| !model.sets.is_empty()) {
+                let settings = common.with([("device", &model.name)]);
+                lines.push(Configuration { name: model.name.to_owned(), settings });
+            }
+            continue;
+        }
         let mut settings = common.clone();
         settings.merge(Settings::for_replay("--with", &assignments(words))?);
         lines.push(Configuration { name: words.clone(), settings });
@@ -357,14 +307,15 @@ mod tests {
     }
 
     #[test]
-    fn all_devices_unless_asked_for() {
+    fn devices_are_a_line_each() {
         let names = |with: &[&str]| -> Vec<_> {
             let with: Vec<_> = with.iter().map(|&words| words.to_owned()).collect();
             let lines = lines("as recorded", &with, &Settings::default()).unwrap();
             lines.into_iter().map(|line| line.name).collect()
         };
-        assert_eq!(names(&[])[..2], ["as recorded", "cassini-hybrid"]);
-        assert_eq!(names(&[]).len(), MODELS.len());
+        let all = names(&["devices", "overflow=spill"]);
+        assert_eq!(all[..2], ["as recorded", "cassini-hybrid"]);
+        assert_eq!((all.len(), &*all[MODELS.len()]), (MODELS.len() + 1, "overflow=spill"));
         assert_eq!(names(&["device=alpu"]), ["as recorded", "device=alpu"]);
     }
 

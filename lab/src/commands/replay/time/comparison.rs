@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Counts the operations of every host engine and compares their times, for `tcam engines`.
+//! Counts the operations of every host engine and compares their times, for `tcam replay --time`.
 
 use matching::HostEngine;
 use nic::params::Params;

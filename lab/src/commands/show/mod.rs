@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam show`: shows what reports and traces have, as text, a page, pictures or files.
+
+mod against;
+mod files;
+mod live;
+mod tables;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use self::against::Against;
+use self::live::Live;
+use self::tables::Tables;
+use crate::error::Error;
+use crate::experiment::Inputs;
+use crate::results::Json;
+use crate::traces::Placed;
+
+/// Shows what reports and traces have: tables, pictures, a page, or files for other programs.
+///
+/// The tables show the ranks, the worst first, the kinds of traffic, search depths, high-water
+/// marks, the reasons why elements were not in the table, and a profile: mean, deviation, variance
+/// and quartiles of the elements that searches on the host traversed, and of message sizes. For
+/// several runs of one program, there is a line for each run.
+///
+/// With --by prints the number of elements in the longest PRQ and in the longest UMQ of all ranks,
+/// at the moment when each was longest, and the number of all elements that entered the queues.
+/// Communicators have numbers in the order of their first elements, with their ranks, if known, and
+/// the id of the MPI; communicators without a rank in common may have the same id, and then count
+/// as one. Peers are ranks if their traces are present. A phase ends with each collective operation
+/// of MPI_COMM_WORLD that all ranks took part in; a warning is printed if the calls of an operation
+/// cannot be distinguished.
+///
+/// --by thread prints the receives, messages, probes and cancels of each thread, the searches that
+/// found an element, the entries that they compared (mean and largest number) and traversed on the
+/// host. The thread that polls handles a message, or with automatic progress a thread of the
+/// provider (device). Generated traces have no threads.
+///
+/// --format html writes one file for the screen and for print, with the pictures, the tables, the
+/// configuration, and how to read them. The page begins with the answer, for the --ppn with which
+/// `tcam answer` recorded the run unless another one is given; tables and pictures have all
+/// messages. Reports without recordings have the need of a rank, and two bounds for that of a NIC.
+///
+/// --format plot writes pictures of the length of the longest queues over time (lengths), the
+/// origin of their elements (fill), and the part of them in the table (occupancy). Others are
+/// histograms of search depths (depths), reasons why elements were not in the table (blocks), and
+/// maps of the entries compared and traversed on each rank (map, traversals). From traces there is
+/// also the capacity curve (curve).
+///
+/// --format csv or parquet writes queues.csv (a line for each rank and queue), kinds.csv (also for
+/// each kind of traffic), depths.csv (for each bucket of a histogram), lengths.csv (for each sample
+/// of the lengths over time) and origin.csv (origin of the numbers). From traces operations.csv has
+/// every operation with its recorded time since the run began (ns) and the depth of its search.
+/// `number` counts receives as they were posted in their context, and messages as they arrived
+/// there, from 0. A cancel has the number of the receive that it removed; a peek, claim, discard or
+/// drop has that of the unexpected message that it found. `partner` is the message that a receive
+/// matched, or the receive of a message. `traversed` is the number of elements that the host engine
+/// passed. `source` and `destination` are the process's numbers of its peers, `source_rank` and
+/// `destination_rank` their ranks. `thread` is the thread that did the operation, `device_thread`
+/// marks a thread of the provider, and `cpu_ns` is the processor time that the thread had taken
+/// (trace_sends=on). `bytes` is the length of a message, or of the buffer of a receive.
+///
+/// From traces these formats also write the queue statistics that LogGOPSim's tools read:
+/// PREFIX-rq-hit.data, -rq-miss.data, -uq-hit.data and -uq-miss.data have a line for each rank, with
+/// `depth,time` in ns of each search of the PRQ (rq) or UMQ (uq) that found something (hit) or
+/// nothing (miss). -rq-max.data and -uq-max.data have the longest queue of each rank. With a shared
+/// pool, depths are those of a separate table.
+///
+/// Pictures and files of several recordings are in directories DIR/1-NAME and so on.
+#[derive(Debug, Args)]
+#[command(mut_arg("names", |names| names.required(false).required_unless_present("live")))]
+#[command(after_help = "Examples:
+  tcam show reports
+  tcam show --all --by tag tcam-trace
+  tcam show --by peer --from 2.5 tcam-trace
+  tcam show --against before --fail-above 10 after
+  tcam show --format html --out page.html tcam-trace
+  tcam show --format plot --out pictures tcam-trace
+  tcam show --format parquet --out frames tcam-trace
+  tcam show run-1 run-2 run-3
+  tcam show --live")]
+pub(crate) struct Show {
+    #[command(flatten)]
+    sources: Inputs,
+
+    #[command(flatten)]
+    tables: Tables,
+
+    #[command(flatten)]
+    against: Against,
+
+    /// Format of the output. Default: that of the ending of --out, .html or .json, otherwise text.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+
+    /// Output: a file for html and json, where - is standard output, and a directory for pictures,
+    /// csv and parquet. Default: tcam-report.html, standard output for json, and tcam-FORMAT for a
+    /// directory. Files of an earlier call that are not replaced stay there; a message names them.
+    #[arg(long, value_name = "FILE|DIR")]
+    out: Option<PathBuf>,
+
+    #[command(flatten)]
+    json: Json,
+
+    #[command(flatten)]
+    placed: Placed,
+
+    /// With csv and parquet, prefix of the names of LogGOPSim's files, without a path.
+    #[arg(long, value_name = "PREFIX", value_parser = name)]
+    qstat: Option<String>,
+
+    #[command(flatten)]
+    live: Live,
+}
+
+/// Value of `--format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// tables in the terminal
+    Text,
+    /// a page for the browser
+    Html,
+    /// files for a spreadsheet or pandas
+    Csv,
+    /// as csv: the same columns, typed, and much smaller for operations
+    Parquet,
+    /// the numbers of the tables
+    Json,
+    /// pictures as SVG and as PNG
+    Plot,
+    /// pictures as SVG
+    Svg,
+    /// pictures as PNG
+    Png,
+}
+
+/// Checks that a prefix has no path; the files go to the directory of `--out`.
+fn name(text: &str) -> Result<String, &'static str> {
+    if text.contains('/') {
+        return Err("a name without a path is expected; --out is where the files go");
+    }
+    Ok(text.to_owned())
+}
+
+/// Shows what the arguments ask for. Returns 0; or 3 if results are incomplete; or 1 if a number
+/// grew by more than `--fail-above`, or if `--live --once` found no program.
+pub(crate) fn show(arguments: &Show) -> Result<u8, Error> {
+    let Show { sources, tables, against, out, json, placed, qstat, live, .. } = arguments;
+    let format = arguments.format()?;
+    if live.live {
+        return live::watch(live);
+    }
+    let out = out.as_deref();
+    let or = |default: &'static str| out.unwrap_or(Path::new(default));
+    match format {
+        Format::Text | Format::Json => {
+            let json = if format == Format::Json { &Json::at(or("-")) } else { json };
+            match &against.against {
+                Some(earlier) => against::show(earlier, sources, against.fail_above, json),
+                None => tables::show(sources, tables, json),
+            }
+        }
+        Format::Html => files::html(sources, placed, or("tcam-report.html")),
+        Format::Csv | Format::Parquet => {
+            let parquet = format == Format::Parquet;
+            let out = or(if parquet { "tcam-parquet" } else { "tcam-csv" });
+            files::numbers(sources, out, parquet, qstat.as_deref().unwrap_or("qstat"))
+        }
+        Format::Plot => files::pictures(sources, or("tcam-plot"), &["svg", "png"]),
+        Format::Svg => files::pictures(sources, or("tcam-svg"), &["svg"]),
+        Format::Png => files::pictures(sources, or("tcam-png"), &["png"]),
+    }
+}
+
+impl Show {
+    /// Returns the format. Fails if an option is given that this format does not have.
+    fn format(&self) -> Result<Format, Error> {
+        let ending = self.out.as_ref().and_then(|out| out.extension()?.to_str());
+        let format = match (self.format, ending) {
+            (Some(format), _) => format,
+            (None, Some("html")) => Format::Html,
+            (None, Some("json")) => Format::Json,
+            (None, _) if self.out.is_some() => {
+                fail!("--out: give the --format, too: html, csv, parquet, json, plot, svg or png")
+            }
+            (None, _) => Format::Text,
+        };
+        let name = format.to_possible_value().expect("no format is hidden");
+        let with = match self.live.live {
+            true => "--live".to_owned(),
+            false => format!("--format {}", name.get_name()),
+        };
+        let Self { sources, tables, against, json, placed, qstat, .. } = self;
+        let is_text = [Format::Text, Format::Json].contains(&format);
+        let is_placed = placed.ppn.is_some() || placed.placement.is_some();
+        for (option, given, fits) in [
+            ("DIR|FILE", !sources.names.is_empty(), true),
+            ("--format", self.format.is_some(), true),
+            ("--all", tables.all, is_text),
+            ("--by", tables.by.is_some(), is_text),
+            ("--against", against.against.is_some(), is_text),
+            ("--json", json.is_given(), format == Format::Text),
+            ("--ppn and --placement", is_placed, format == Format::Html),
+            ("--qstat", qstat.is_some(), [Format::Csv, Format::Parquet].contains(&format)),
+            ("--out", self.out.is_some(), format != Format::Text),
+        ] {
+            if given && (!fits || self.live.live) {
+                fail!("{option}: does not go with {with}");
+            }
+        }
+        Ok(format)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        show: Show,
+    }
+
+    fn format(words: &str) -> Result<Format, String> {
+        let line = Line::try_parse_from(["show"].into_iter().chain(words.split(' ')));
+        line.map_err(|error| error.to_string())?.show.format().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_format_is_given_or_that_of_the_ending() {
+        for (words, expected) in [
+            ("x", Format::Text),
+            ("x --out y.html", Format::Html),
+            ("x --out y.json", Format::Json),
+            ("x --out y.html --format csv", Format::Csv),
+            ("x --format plot --out y", Format::Plot),
+            ("x --against y --fail-above 3", Format::Text),
+            ("x --ppn 4 --format html", Format::Html),
+        ] {
+            assert_eq!(format(words), Ok(expected), "{words}");
+        }
+        for (words, told) in [
+            ("x --out y", "--out: give the --format"),
+            ("x --ppn 4", "--ppn and --placement: does not go with --format text"),
+            ("x --qstat q --format html", "--qstat: does not go with --format html"),
+            ("x --by tag --format csv", "--by: does not go with --format csv"),
+            ("x --format text --out y", "--out: does not go with --format text"),
+            ("x --json y --format json", "--json: does not go with --format json"),
+            ("x --fail-above 3", "--against"),
+            ("x --once", "--live"),
+            ("x --live", "DIR|FILE: does not go with --live"),
+            ("--live --by tag", "--by: does not go with --live"),
+            ("--all", "required"),
+        ] {
+            let error = format(words).expect_err(words);
+            assert!(error.contains(told), "{words}: {error}");
+        }
+    }
+
+    #[test]
+    fn prefixes_are_no_paths() {
+        assert_eq!(name("qstat").as_deref(), Ok("qstat"));
+        for path in ["../evil", "/tmp/evil", "evil/"] {
+            assert!(name(path).is_err(), "{path}");
+        }
+    }
+}
