@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Compares the figures of `tcam answer`, `tcam compare` and `tcam sweep` with a brute force in
-//! Python, which reads only the operations of `tcam export`.
+//! Compares the figures of `tcam answer`, `tcam replay --with` and `tcam sweep` with a brute force in
+//! Python, which reads only the operations of `tcam show --format csv`.
 
 use std::process::Command;
 

@@ -2,21 +2,81 @@
 //! The devices that `FI_TCAM_DEVICE` names. Each is a set of values for other parameters;
 //! docs/devices.md has the sources. A parameter that the user sets takes precedence.
 
-/// A device, or a preset of costs.
-#[derive(Clone, Copy, Debug)]
-pub struct Model {
-    /// Name, as in `FI_TCAM_DEVICE` or `FI_TCAM_TIMING`.
+/// Names of parameters, each with its value.
+pub type Values = &'static [(&'static str, &'static str)];
+
+/// A device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NicModel {
+    /// Name, as in `FI_TCAM_DEVICE`.
     pub name: &'static str,
-    /// Names and values of the parameters that it sets.
-    pub sets: &'static [(&'static str, &'static str)],
+    /// The parameters that it sets.
+    pub sets: Values,
+    /// True if a NIC has these values, or will have.
+    pub is_product: bool,
+    /// True if a sender sends a message again that found no receive.
+    pub resends: bool,
+}
+
+/// The parameters that decide what happens when the tables are full.
+const OF_OVERFLOW: [&str; 3] = ["overflow", "flow_timeout", "exhausted"];
+
+impl NicModel {
+    /// Makes the model of a NIC that exists or is designed.
+    #[must_use]
+    pub const fn new(name: &'static str, sets: Values) -> Self {
+        Self { name, sets, is_product: true, resends: false }
+    }
+
+    /// The same device, but no NIC has these values.
+    const fn no_product(self) -> Self {
+        Self { is_product: false, ..self }
+    }
+
+    /// The same device, whose senders send a message again that found no receive.
+    const fn resending(self) -> Self {
+        Self { resends: true, ..self }
+    }
+
+    /// Returns the value that the device sets for a parameter, if any.
+    #[must_use]
+    pub fn value(&self, param: &str) -> Option<&'static str> {
+        value(self.sets, param)
+    }
+
+    /// Returns true if several engines divide its pool. Each endpoint then uses the part of one
+    /// engine.
+    #[must_use]
+    pub fn divides_pool(&self) -> bool {
+        self.value("pool_engines").is_some_and(|engines| engines != "1")
+    }
+
+    /// Returns true if it holds senders back while its tables are full.
+    #[must_use]
+    pub fn holds_back(&self) -> bool {
+        self.value("overflow") == Some("flow-control")
+    }
+
+    /// Returns the device that models the same NIC in a mode that spills to the host. Returns `None`
+    /// unless this device models a NIC in a mode that holds senders back and then fails.
+    #[must_use]
+    pub fn spilling_mode(&self) -> Option<&'static NicModel> {
+        let tables = |of: &NicModel| {
+            let sets = of.sets.iter().filter(|(name, _)| !OF_OVERFLOW.contains(name));
+            sets.collect::<Vec<_>>()
+        };
+        let fails = self.holds_back() && self.value("exhausted") == Some("fail");
+        let mut others = MODELS.iter().filter(|of| *of != self && !of.holds_back());
+        others.find(|of| fails && tables(of) == tables(self))
+    }
 }
 
 /// Every device.
-pub const MODELS: [Model; 9] = [
-    Model { name: "generic", sets: &[] },
-    Model {
-        name: "cassini-hybrid",
-        sets: &[
+pub const MODELS: [NicModel; 9] = [
+    NicModel::new("generic", &[]).no_product(),
+    NicModel::new(
+        "cassini-hybrid",
+        &[
             ("prq_entries", "15360"),
             ("umq_entries", "15360"),
             ("overflow", "sticky"),
@@ -25,10 +85,10 @@ pub const MODELS: [Model; 9] = [
             ("pool_engines", "4"),
             ("pool_max", "15360"),
         ],
-    },
-    Model {
-        name: "cassini-hardware",
-        sets: &[
+    ),
+    NicModel::new(
+        "cassini-hardware",
+        &[
             ("prq_entries", "15360"),
             ("umq_entries", "15360"),
             ("overflow", "flow-control"),
@@ -39,11 +99,11 @@ pub const MODELS: [Model; 9] = [
             ("pool_engines", "4"),
             ("pool_max", "15360"),
         ],
-    },
-    Model { name: "cassini-software", sets: &[("prq_entries", "0"), ("umq_entries", "0")] },
-    Model {
-        name: "connectx",
-        sets: &[
+    ),
+    NicModel::new("cassini-software", &[("prq_entries", "0"), ("umq_entries", "0")]),
+    NicModel::new(
+        "connectx",
+        &[
             ("prq_entries", "1023"),
             ("umq_entries", "0"),
             ("overflow", "prefix"),
@@ -51,41 +111,39 @@ pub const MODELS: [Model; 9] = [
             ("refuse_below", "1024"),
             ("force_above", "8192"),
         ],
-    },
-    Model { name: "portals4-ref", sets: &[("prq_entries", "1024"), ("umq_entries", "1024")] },
-    Model { name: "alpu", sets: &[("prq_entries", "256"), ("umq_entries", "256")] },
-    Model {
-        name: "uet",
-        sets: &[("prq_entries", "65536"), ("umq_entries", "0"), ("refuse", "any-tag")],
-    },
-    Model { name: "ideal", sets: &[("prq_entries", "65536"), ("umq_entries", "65536")] },
+    ),
+    NicModel::new("portals4-ref", &[("prq_entries", "1024"), ("umq_entries", "1024")]),
+    NicModel::new("alpu", &[("prq_entries", "256"), ("umq_entries", "256")]),
+    NicModel::new("uet", &[("prq_entries", "65536"), ("umq_entries", "0"), ("refuse", "any-tag")])
+        .resending(),
+    NicModel::new("ideal", &[("prq_entries", "65536"), ("umq_entries", "65536")]).no_product(),
 ];
 
 /// Names of the devices.
-pub(crate) const NAMES: [&str; MODELS.len()] = names(&MODELS);
-
-/// Returns the names of devices or presets of costs.
-pub(crate) const fn names<const N: usize>(models: &[Model; N]) -> [&'static str; N] {
-    let mut names = [""; N];
+pub(crate) const NAMES: [&str; MODELS.len()] = {
+    let mut names = [""; MODELS.len()];
     let mut index = 0;
-    while index < N {
-        names[index] = models[index].name;
+    while index < names.len() {
+        names[index] = MODELS[index].name;
         index += 1;
     }
     names
-}
+};
 
-/// Returns the device that models the same NIC in another mode, which spills to the host. Returns
-/// `None` unless `device` models a NIC in a mode that holds senders back and then fails.
+/// Returns the device of this name.
 #[must_use]
-pub fn spilling_mode(device: &str) -> Option<&'static str> {
-    (device == "cassini-hardware").then_some("cassini-hybrid")
+pub fn named(name: &str) -> Option<&'static NicModel> {
+    MODELS.iter().find(|model| model.name == name)
 }
 
-/// Returns the value that the device or preset `name` sets for a parameter, if any.
-pub(crate) fn preset(models: &[Model], name: &str, param: &str) -> Option<&'static str> {
-    let model = models.iter().find(|model| model.name == name)?;
-    model.sets.iter().find(|(name, _)| *name == param).map(|(_, value)| *value)
+/// Returns every device that sets a parameter: all but `generic`.
+pub fn specific() -> impl Iterator<Item = &'static NicModel> {
+    MODELS.iter().filter(|model| !model.sets.is_empty())
+}
+
+/// Returns the value of a parameter among these, if any.
+pub(crate) fn value(sets: Values, param: &str) -> Option<&'static str> {
+    sets.iter().find(|(name, _)| *name == param).map(|(_, value)| *value)
 }
 
 #[cfg(test)]
@@ -108,13 +166,18 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_models() {
-        let all = MODELS.map(|model| model.name);
-        assert_eq!(names(&MODELS), all);
-        let modes = all.map(spilling_mode);
-        let hardware = all.iter().position(|name| *name == "cassini-hardware").unwrap();
-        assert_eq!(modes[hardware], Some("cassini-hybrid"));
-        assert_eq!(modes.into_iter().flatten().count(), 1);
+    fn devices_answer_for_themselves() {
+        assert_eq!(NAMES, MODELS.map(|model| model.name));
+        let those = |is: fn(&NicModel) -> bool| -> Vec<_> {
+            MODELS.iter().filter(|model| is(model)).map(|model| model.name).collect()
+        };
+        assert_eq!(those(|of| !of.is_product), ["generic", "ideal"]);
+        assert_eq!(those(NicModel::divides_pool), ["cassini-hybrid", "cassini-hardware"]);
+        assert_eq!(those(NicModel::holds_back), ["cassini-hardware"]);
+        assert_eq!(those(|of| of.resends), ["uet"]);
+        assert_eq!(those(|of| of.spilling_mode().is_some()), ["cassini-hardware"]);
+        let hardware = named("cassini-hardware").unwrap();
+        assert_eq!(hardware.spilling_mode(), named("cassini-hybrid"));
     }
 
     #[test]

@@ -86,12 +86,13 @@ impl Params {
     /// The first value that is not allowed, with the allowed range.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ParamError> {
         let mut texts = BTreeMap::new();
-        let device = lookup("device").unwrap_or_default();
+        let device = models::named(&lookup("device").unwrap_or_default());
         let timing = lookup("timing").unwrap_or_default();
+        let timing = timings::TIMINGS.iter().find(|preset| preset.name == timing);
         for param in PARAMS {
-            let preset = models::preset(&models::MODELS, &device, param.name)
-                .or_else(|| models::preset(&timings::TIMINGS, &timing, param.name))
-                .unwrap_or(param.default);
+            let sets = [device.map(|of| of.sets), timing.map(|of| of.sets)].into_iter().flatten();
+            let mut values = sets.filter_map(|sets| models::value(sets, param.name));
+            let preset = values.next().unwrap_or(param.default);
             texts.insert(param.name, lookup(param.name).unwrap_or_else(|| preset.to_owned()));
         }
         let params = Self::parse(texts)?;

@@ -2,17 +2,26 @@
 //! The cost presets that `FI_TCAM_TIMING` names: values for the parameters of the timing model.
 //! docs/devices.md has the sources. A parameter that the user sets takes precedence.
 
-use crate::models::{Model, names};
+use crate::models::Values;
 
 /// Parameters of the timing model.
 pub const COSTS: [&str; 7] =
     ["table_ns", "up_ns", "host_ns", "host_entry_ns", "down_ns", "spill_ns", "promote_ns"];
 
+/// A preset of costs.
+#[derive(Clone, Copy, Debug)]
+pub struct CostPreset {
+    /// Name, as in `FI_TCAM_TIMING`.
+    pub name: &'static str,
+    /// The parameters that it sets.
+    pub sets: Values,
+}
+
 /// All presets. They contain only figures with a source; no source exists for a table search on any
 /// NIC.
-pub const TIMINGS: [Model; 3] = [
-    Model { name: "none", sets: &[] },
-    Model {
+pub const TIMINGS: [CostPreset; 3] = [
+    CostPreset { name: "none", sets: &[] },
+    CostPreset {
         name: "cpu-list",
         sets: &[
             ("host_entry_ns", "2.7@64,4.5@1024,5.1@8192"),
@@ -20,11 +29,11 @@ pub const TIMINGS: [Model; 3] = [
             ("promote_ns", "22"),
         ],
     },
-    Model { name: "cpu-hash", sets: &[("host_ns", "300"), ("spill_ns", "140")] },
+    CostPreset { name: "cpu-hash", sets: &[("host_ns", "300"), ("spill_ns", "140")] },
 ];
 
 /// Names of the presets.
-pub(crate) const NAMES: [&str; TIMINGS.len()] = names(&TIMINGS);
+pub(crate) const NAMES: [&str; TIMINGS.len()] = [TIMINGS[0].name, TIMINGS[1].name, TIMINGS[2].name];
 
 #[cfg(test)]
 mod tests {

@@ -56,15 +56,15 @@ def old_files_stay(arguments, programs):
             (["--", "true"], 125),
             (["--", MPIEXEC, "-n", "2", "false"], 1),
         ):
-            done = tcam(arguments, task, f"{option}={place}", *words)
+            done = tcam(arguments, "run", f"{option}={place}", *words)
             check(done.returncode == code, f"{task} {words}: {done.returncode} {done.stderr}")
             check(files(place) == before, f"{task} {words}: {sorted(files(place))}")
-        done = tcam(arguments, task, f"{option}={place}", "--", *ring)
+        done = tcam(arguments, "run", f"{option}={place}", "--", *ring)
         after = files(place)
         check(done.returncode == 0 and after, f"{task}: {done.stderr[-500:]}")
         check(len(after) == len(before) and after != before, f"{task}: {sorted(after)}")
-        new = PLACE / f"{task}-new"
-        tcam(arguments, task, f"{option}={new}", "--", "true")
+        new = PLACE / f"run{option}-new"
+        tcam(arguments, "run", f"{option}={new}", "--", "true")
         check(not new.exists(), f"{task}: {new} was made for nothing")
 
 
@@ -236,7 +236,7 @@ def failed_programs(arguments, programs):
             lines = [line for line in getattr(done, stream).splitlines() if line]
             first = next((at for at, line in enumerate(lines) if line.startswith(failed)), None)
             good_lines = sum(line.startswith(str(place)) for line in lines)
-            expected = None if code == 0 else good_lines if words[1].startswith("--format") else 0
+            expected = None if code == 0 else good_lines if str(words[1]).startswith("--format") else 0
             check(first == expected and done.returncode == 0, f"{words}: line {first}, {lines[:3]}")
         page = (place / "page.html").read_text()
         check((f'<p class="lack">{failed}' in page) == (code != 0), "page.html")

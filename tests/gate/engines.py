@@ -42,7 +42,8 @@ def files(arguments, traces):
     precious = PLACE / "precious.c"
     precious.write_text("int main(void);\n")
     refused(tcam(arguments, "cluster", "--out", precious, traces), "another file is there")
-    report = json.loads((traces / "0.json").read_text())
+    tcam(arguments, "replay", "--report", PLACE / "odd", traces)
+    report = json.loads((PLACE / "odd" / "0.json").read_text())
     report["tagged"]["prq"]["added"] = [[4294967295, report["tagged"]["prq"]["inserts"]]]
     odd = PLACE / "odd.json"
     odd.write_text(json.dumps(report))

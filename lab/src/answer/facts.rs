@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nic::models::MODELS;
+use nic::models::{self, NicModel};
 use nic::trace::Header;
 use serde::Serialize;
 
@@ -17,8 +17,6 @@ use crate::stats::Range;
 use crate::text::total;
 use crate::traces::{Counted, Found, Trace, counted, files, play};
 
-/// A device that divides its pool among several engines.
-const DIVIDED: &str = "cassini-hybrid";
 /// Assumed time of the way from a NIC to the host, in nanoseconds. The way back takes the same
 /// time.
 pub(crate) const WAY_NS: u64 = 500;
@@ -42,6 +40,8 @@ pub(crate) struct Needed {
 /// Results of a device in all runs.
 #[derive(Debug, Serialize)]
 pub(crate) struct DeviceResult {
+    #[serde(skip)]
+    pub(crate) model: NicModel,
     /// The judgement of the run with the most spills.
     #[serde(flatten)]
     pub(crate) judged: Judged,
@@ -105,7 +105,8 @@ pub(crate) struct Facts {
     pub(crate) nodes: Option<usize>,
     pub(crate) rank: Needed,
     pub(crate) nic: Needed,
-    pub(crate) divided_pool: DividedPool,
+    /// `None` if no device divides its pool.
+    pub(crate) divided_pool: Option<DividedPool>,
     pub(crate) devices: Vec<DeviceResult>,
     /// Results of NICs of other sizes; empty unless a picture is drawn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -120,36 +121,39 @@ pub(crate) struct Facts {
     pub(crate) waited: u64,
     /// A note that ranks have several endpoints, if they do.
     pub(crate) shares: Option<String>,
-    /// True if one of the devices holds senders back when its tables are full (flow control). A
-    /// replay holds no sender back.
-    pub(crate) holds_back: bool,
 }
 
 impl Facts {
-    /// Computes the facts from at least one run of one program. If `is_drawn` is true, also replays
-    /// the runs on NICs of other sizes. Fails if a run has no traces of tagged messages.
-    pub(crate) fn of(runs: &[&Found], is_drawn: bool) -> Result<Self, Error> {
+    /// Computes the facts from at least one run of one program, for these devices. If `is_drawn` is
+    /// true, also replays the runs on NICs of other sizes. Fails if a run has no traces of tagged
+    /// messages.
+    pub(crate) fn of<'a>(
+        runs: &[&Found],
+        models: impl IntoIterator<Item = &'a NicModel>,
+        is_drawn: bool,
+    ) -> Result<Self, Error> {
         let first = runs[0];
         if runs.iter().any(|run| run.iter().all(|trace| trace.header.context != "tagged")) {
             return Err(Error::NothingTagged);
         }
+        let models: Vec<_> = models.into_iter().collect();
+        let divides = models.iter().find(|model| model.divides_pool());
         let (mut needs, mut lates, mut played) = (Vec::new(), Vec::new(), Vec::new());
         let mut divided = Vec::new();
         for run in runs {
             let (need, pool, late) = play::with_bar(run, 3, |bar| {
                 let need = |settings: &_| Need::of(run, settings, Knob::Pool, bar);
-                let pool = need(&of_model(DIVIDED))?.pool;
+                let pool = divides.map(|model| need(&of_model(model))).transpose()?;
                 Ok((need(&Settings::default())?, pool, late::of(run, bar)?))
             })?;
             needs.push(need);
-            divided.push(pool);
+            divided.extend(pool.map(|need| need.pool));
             lates.push(late);
         }
         let nic = Needed::of(&needs, |need| &need.nics, lates.iter().map(|late| late.nic));
         let sizes = if is_drawn { sizes_below(nic.at_once.most) } else { Vec::new() };
-        let models = MODELS.iter().filter(|model| !model.sets.is_empty());
         let both = |settings: Settings| [false, true].map(|way| with_costs(&settings, way));
-        let mut settings: Vec<_> = models.flat_map(|model| both(of_model(model.name))).collect();
+        let mut settings: Vec<_> = models.iter().flat_map(|model| both(of_model(model))).collect();
         let of_devices = settings.len();
         settings.extend(sizes.iter().flat_map(|&entries| both(of_size(entries))));
         for run in runs {
@@ -166,18 +170,16 @@ impl Facts {
             }
         });
         let sizes = sizes.collect();
-        let models = MODELS.iter().filter(|model| !model.sets.is_empty());
         let mut devices = Vec::new();
-        let mut holds_back = false;
-        for (at, model) in models.enumerate() {
+        for (at, &model) in models.iter().enumerate() {
             let params = files::params(first, &settings[2 * at])?;
-            holds_back |= play::holds_back(&params);
             let pool = params.iter().any(|params| Knob::of(params) == Knob::Pool);
             let of = |way: usize| played.iter().map(move |run| &run[2 * at + way]);
             let judged: Vec<_> = of(0).map(|run| Judged::of(model.name, &run.sum, pool)).collect();
             let spills = |of: &&Judged| of.by_design + of.overflowed;
             let worst = judged.iter().max_by_key(spills).expect("there is a run").clone();
             devices.push(DeviceResult {
+                model: *model,
                 judged: worst,
                 entries: match pool {
                     true => vec![params[0].pool_entries.into()],
@@ -220,10 +222,10 @@ impl Facts {
             nodes: first.placed_on(),
             rank: Needed::of(&needs, |need| &need.ranks, lates.iter().map(|late| late.rank)),
             nic,
-            divided_pool: DividedPool {
-                device: DIVIDED,
+            divided_pool: divides.map(|model| DividedPool {
+                device: model.name,
                 entries: Range::over(divided.into_iter()),
-            },
+            }),
             devices,
             sizes,
             order: need::range_note(&needs),
@@ -231,7 +233,6 @@ impl Facts {
             polled: runs.iter().filter(|run| run.iter().any(Trace::is_polled)).count(),
             waited: runs.iter().fold(0, |sum, run| total([sum, run.waited])),
             shares: plain().find_map(|run| run.sum.endpoints_note()),
-            holds_back,
         })
     }
 }
@@ -257,13 +258,17 @@ impl Needed {
     }
 }
 
-fn of_model(device: &str) -> Settings {
-    Settings::default().with([("device", &device)])
+/// Returns the settings of a device. They keep no part of the recorded configuration.
+fn of_model(model: &NicModel) -> Settings {
+    let mut settings = Settings::default().with([("device", &"generic")]);
+    model.sets.iter().for_each(|(name, value)| settings.set(name, value));
+    settings
 }
 
 /// Returns the settings of a NIC whose ranks share a pool of `entries` entries.
 fn of_size(entries: usize) -> Settings {
-    of_model("ideal").with([("pool", &"node"), ("pool_entries", &entries)])
+    let ideal = models::named("ideal").expect("it is one of the models");
+    of_model(ideal).with([("pool", &"node"), ("pool_entries", &entries)])
 }
 
 /// Returns NIC sizes above 0, up to the first power of two that is not below the need.

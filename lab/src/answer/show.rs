@@ -4,16 +4,13 @@
 
 use nic::plain::plain;
 
-use super::facts::{AtSize, DeviceResult, Facts, WAY_NS};
+use super::facts::{AtSize, DeviceResult, DividedPool, Facts, WAY_NS};
 use crate::error::Error;
 use crate::plot::{NeedOfNic, Picture};
 use crate::results::summary::{POLLED, waits_note};
 use crate::stats::Range;
 use crate::text::html::escaped;
 use crate::text::{Sheet, WIDTH, count, cut, entries, folded, html, share, whole};
-
-/// Name of the device without limits, which is not a product.
-const IDEAL: &str = "ideal";
 
 /// Returns the rows of the need: a name, the need of the worst rank and the need of the worst NIC.
 /// In the last row, the need of a shared pool, the cell of the rank is empty.
@@ -40,10 +37,11 @@ fn needs_of(facts: &Facts) -> String {
         true => format!("{at_least}{}", entries(most)),
         false => format!("{at_least}{} to {}", whole(least), entries(most)),
     };
-    let (at_once, divided) = (facts.nic.at_once, &facts.divided_pool);
+    let at_once = facts.nic.at_once;
     let mut text = format!("{} ({})", needed(at_once), facts.nic.name);
-    if divided.entries.most > at_once.most {
-        let (needed, device) = (needed(divided.entries), divided.device);
+    let divided = facts.divided_pool.as_ref().filter(|of| of.entries.most > at_once.most);
+    if let Some(DividedPool { device, entries }) = divided {
+        let needed = needed(*entries);
         text += &format!(", and {needed} if engines divide it, as in {device}");
     }
     text
@@ -57,7 +55,7 @@ fn is_lower_bound(facts: &Facts) -> bool {
 
 /// Returns the devices that are products.
 pub(super) fn products(facts: &Facts) -> impl Iterator<Item = &DeviceResult> {
-    facts.devices.iter().filter(|device| device.judged.device != IDEAL)
+    facts.devices.iter().filter(|device| device.model.is_product)
 }
 
 /// Returns the cells of a device without the reason: name, entries, whether it holds all elements
@@ -214,15 +212,16 @@ fn hints(facts: &Facts) -> Vec<String> {
             "Much of so short a run is its start: the costs of a longer one are higher.".into(),
         );
     }
-    let is_short =
-        |name: &str| facts.devices.iter().any(|of| of.judged.device == name && !of.judged.suffices);
-    if !facts.generated && is_short("uet") {
-        hints.push(
-            "uet: the costs lack the time to send a message again if it found no receive.".into(),
-        );
-    }
-    if facts.holds_back && is_short("cassini-hardware") {
-        hints.push("cassini-hardware would hold senders back; here it spills.".into());
+    for DeviceResult { model, .. } in facts.devices.iter().filter(|of| !of.judged.suffices) {
+        if model.resends && !facts.generated {
+            hints.push(format!(
+                "{}: the costs lack the time to send a message again if it found no receive.",
+                model.name
+            ));
+        }
+        if model.holds_back() {
+            hints.push(format!("{} would hold senders back; here it spills.", model.name));
+        }
     }
     hints
 }
@@ -432,9 +431,13 @@ fn narrow(share: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::facts::{DividedPool, Needed};
+    use nic::models::{self, NicModel};
+
+    use super::super::facts::Needed;
     use super::*;
     use crate::capacity::Judged;
+    use crate::commands::workload::tests::write_to;
+    use crate::traces::{Take, files};
 
     #[test]
     fn shares_are_as_narrow_as_their_column() {
@@ -460,6 +463,7 @@ mod tests {
             at_once: range(44_650, 46_650),
         };
         let device = |name: &str, entries: &[u64], why: &str| DeviceResult {
+            model: *models::named(name).unwrap(),
             judged: Judged {
                 device: name.into(),
                 suffices: false,
@@ -490,7 +494,10 @@ mod tests {
             nodes: None,
             rank: needed(),
             nic: needed(),
-            divided_pool: DividedPool { device: "cassini-hybrid", entries: range(52_388, 52_392) },
+            divided_pool: Some(DividedPool {
+                device: "cassini-hybrid",
+                entries: range(52_388, 52_392),
+            }),
             devices: vec![
                 device("cassini-hybrid", &[65_536], ""),
                 device("cassini-hardware", &[65_536], ""),
@@ -514,7 +521,35 @@ mod tests {
                  those of one, and add up on a NIC that they share"
                     .into(),
             ),
-            holds_back: true,
+        }
+    }
+
+    #[test]
+    fn a_new_device_needs_no_other_code() {
+        let directory = tempfile::tempdir().unwrap();
+        write_to(directory.path());
+        let found = files::find(&[directory.path().to_owned()], Take::default()).unwrap();
+        let mine = NicModel::new(
+            "mine",
+            &[
+                ("prq_entries", "512"),
+                ("umq_entries", "512"),
+                ("overflow", "flow-control"),
+                ("pool", "node"),
+                ("pool_entries", "30"),
+                ("pool_engines", "3"),
+            ],
+        );
+        let facts = Facts::of(&[&found], [&mine], false).unwrap();
+        let needed = facts.divided_pool.as_ref().unwrap().entries.most;
+        assert!(needed.is_multiple_of(3) && needed > facts.nic.at_once.most, "{needed}");
+        let page = lines(&facts).join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        for told in [
+            format!("{needed} entries if engines divide it, as in mine."),
+            "mine 30 no".into(),
+            "mine would hold senders back".into(),
+        ] {
+            assert!(page.contains(&told), "{told}: {page}");
         }
     }
 
@@ -581,11 +616,7 @@ mod tests {
                 &[|of| of.seconds.most = 0.2, |of| of.generated = true],
             ),
             ("uet: the costs lack", |_| {}, &[|of| suffices(of, "uet"), |of| of.generated = true]),
-            (
-                "cassini-hardware would",
-                |_| {},
-                &[|of| suffices(of, "cassini-hardware"), |of| of.holds_back = false],
-            ),
+            ("cassini-hardware would", |_| {}, &[|of| suffices(of, "cassini-hardware")]),
             ("The MPI's receives take", |_| {}, &[|of| of.nic.internal.most = 0]),
             (
                 "64 processors on each of 2 hosts",
@@ -691,7 +722,7 @@ mod tests {
             assert_eq!(device_cells(&facts.devices[0], &facts)[2], holds);
         }
         assert_eq!(
-            products(&changed(|of| of.devices[0].judged.device = "ideal".into())).count(),
+            products(&changed(|of| of.devices[0].model = *models::named("ideal").unwrap())).count(),
             6
         );
         let needs = |change: fn(&mut Facts)| needs_of(&changed(change));
@@ -701,10 +732,7 @@ mod tests {
             needs(|_| {}),
             format!("44,650 to 46,650 entries {name}, and 52,388 to 52,392 entries {divided}")
         );
-        assert_eq!(
-            needs(|of| of.divided_pool.entries.most = 46_650),
-            format!("44,650 to 46,650 entries {name}")
-        );
+        assert_eq!(needs(|of| of.divided_pool = None), format!("44,650 to 46,650 entries {name}"));
         assert_eq!(
             needs(|of| of.exit_status = Some(1)),
             format!(

@@ -2,6 +2,7 @@
 //! Judges whether a device holds all elements of a recording, and gives the reason if it does not.
 
 use matching::{BlockReasons, QueueCounters};
+use nic::models;
 use serde::Serialize;
 
 use crate::results::Summary;
@@ -91,8 +92,8 @@ pub(crate) fn sentence(recordings: &[&[Judged]]) -> String {
         let mut judged = recordings.iter().flat_map(|judged| judged.iter());
         judged.all(|of| of.suffices || of.device != device)
     };
-    // The device `ideal` has no limits and is no product.
-    let known = || devices.iter().map(|of| of.device.as_str()).filter(|device| *device != "ideal");
+    let is_product = |device: &&str| models::named(device).is_none_or(|model| model.is_product);
+    let known = || devices.iter().map(|of| of.device.as_str()).filter(is_product);
     let name = |device: &str| match device {
         "as recorded" | "as set" => format!("the tables {device}"),
         device => device.to_owned(),

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use nic::models;
 use nic::plain::plain;
 
 use crate::answer::facts::Facts;
@@ -176,7 +177,7 @@ pub(super) fn print(arguments: &MakeAnswer) -> Result<(u8, bool), Error> {
     for group in repeats::groups(&names, take, &arguments.placed)? {
         let runs: Vec<_> = group.into_iter().map(|of| of.found).collect();
         runs.iter().for_each(|run| files::note_mixed(run));
-        let facts = Facts::of(&runs.iter().collect::<Vec<_>>(), is_drawn)?;
+        let facts = Facts::of(&runs.iter().collect::<Vec<_>>(), models::specific(), is_drawn)?;
         if !arguments.json.takes_output() {
             if !all.is_empty() {
                 println!("");

@@ -10,6 +10,8 @@ use super::fill::Makeup;
 use super::{
     By, Experiment, Groups, Inputs, Material, QueueKind, Repeated, by, figures, repeated, sheets,
 };
+use nic::models;
+
 use crate::answer::facts::Facts;
 use crate::answer::show::section;
 use crate::capacity::{Need, need};
@@ -59,7 +61,7 @@ fn answer(runs: &[&Experiment], placed: &Placed) -> Result<String, Error> {
         let placed = placed.or_from_record(runs[0].traces.run.as_ref());
         let traces = runs.iter().map(|run| run.traces.clone().placed(&placed));
         let traces = traces.collect::<Result<Vec<_>, _>>()?;
-        let facts = Facts::of(&traces.iter().collect::<Vec<_>>(), true)?;
+        let facts = Facts::of(&traces.iter().collect::<Vec<_>>(), models::specific(), true)?;
         let rest = match facts.nodes {
             Some(_) => {
                 "<p>The tables and pictures below have all messages, as if all ranks shared one NIC.</p>\n"

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use matching::measured::MeasuredTime;
 use matching::{ByKind, Profile, QueueCounters};
-use nic::models::spilling_mode;
+use nic::models;
 use nic::origin::Origin;
 use nic::report::{ChannelCounters, ContextCounters, KindTraffic, Report, WrittenAt};
 use serde::Serialize;
@@ -449,7 +449,9 @@ impl Remarks {
             let elements = count(unclustered, "element");
             remarks.push(format!("{elements} of sources that no cluster names"));
         }
-        for (device, mode) in devices.iter().filter_map(|of| Some((of, spilling_mode(of)?))) {
+        let modes = devices.iter().filter_map(|of| Some((of, models::named(of)?.spilling_mode()?)));
+        for (device, mode) in modes {
+            let mode = mode.name;
             remarks.push(format!(
                 "{device} holds senders back and fails where its tables are full; {mode} goes on \
                  and matches on the host: --set device={mode}"

@@ -19,8 +19,9 @@ pub(super) fn pictures(from: &Inputs, out: &Path, endings: &[&str]) -> Result<u8
     file::check_kind(out, &[], expected)?;
     output_directory::check(out)?;
     repeated::write_each(from, Keep::Shown, out, |experiment, out| {
+        let code = experiment.code(from.take);
         draw(experiment, out, endings)?;
-        Ok(experiment.code(from.take))
+        Ok(code)
     })
 }
 
