@@ -73,10 +73,10 @@ pub(crate) struct Run {
 /// incomplete.
 pub(crate) fn run(arguments: &Run) -> Result<u8, Error> {
     let mut settings = Settings::parse(&arguments.common.set)?;
-    settings.refuse(&[("trace", "--trace DIR"), ("trace_max", "--max MIB")])?;
     settings.give_sizes(arguments.tables)?;
     let json = Json::file(arguments.json.as_ref())?;
     if arguments.trace.is_some() {
+        settings.refuse(&[("trace", "--trace DIR"), ("trace_max", "--max MIB")])?;
         settings.set("trace_max", &arguments.max);
     }
     settings::note_report(if arguments.trace.is_some() { "--trace DIR" } else { "--report DIR" });
