@@ -14,7 +14,6 @@ pub use histogram::{BUCKETS, Histogram};
 pub use kinds::{ByKind, KindCounters};
 pub use searches::{SearchDepth, Traversals};
 
-use crate::choice::Choice;
 use crate::measured::MeasuredTime;
 use crate::sums::{add, sum};
 use crate::timing::ModelledTime;
@@ -90,9 +89,6 @@ pub struct QueueCounters {
     /// Elements on the host whose source no cluster names (`kmeans`).
     #[serde(default)]
     pub unclustered: u64,
-    /// Engines that `auto` chose, up to 64; empty in a sum.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub choices: Vec<Choice>,
     /// Sources that added elements to the queue, with their numbers of elements. Any-source
     /// elements are not attributed to a source. Empty in a sum, or if not requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -304,7 +300,7 @@ impl QueueCounters {
 
     /// Adds the counters of another queue. Events and occupancies are summed; of capacities,
     /// high-water marks and numbers of dedicated queues the maximum is kept. The sum has no
-    /// `choices` and no `added`.
+    /// `added`.
     pub fn merge(&mut self, other: &Self) {
         self.entries = self.entries.max(other.entries);
         add(&mut self.inserts, other.inserts);
@@ -336,7 +332,7 @@ impl QueueCounters {
         self.dedicated_point_to_point =
             self.dedicated_point_to_point.max(other.dedicated_point_to_point);
         add(&mut self.unclustered, other.unclustered);
-        (self.added, self.choices) = (Vec::new(), Vec::new());
+        self.added = Vec::new();
         self.block_reasons.merge(&other.block_reasons);
         self.kinds.collective.merge(&other.kinds.collective);
         self.kinds.point_to_point.merge(&other.kinds.point_to_point);

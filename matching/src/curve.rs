@@ -165,7 +165,6 @@ impl Curve {
             dedicated_point_to_point: 0,
             dedicated_levels: ByKind::default(),
             unclustered: 0,
-            choices: Vec::new(),
             traversals: Traversals::default(),
             spills: self.spills(entries).iter().sum(),
             ..counted.clone()

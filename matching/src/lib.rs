@@ -10,7 +10,6 @@
 //! policy is tested.
 #![forbid(unsafe_code)]
 
-mod choice;
 mod counters;
 mod curve;
 mod engine;
@@ -25,7 +24,6 @@ mod sums;
 pub mod timing;
 mod traffic;
 
-pub use choice::Choice;
 pub use counters::{
     BUCKETS, Block, BlockReasons, ByKind, Histogram, KindCounters, QueueCounters, SearchDepth,
     Tallies, Traversals,

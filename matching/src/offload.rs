@@ -22,12 +22,10 @@
 //! on the host still enter the table before any younger element, and an entry that becomes free
 //! goes to the oldest element on the host.
 
-mod choose;
 mod config;
 mod observe;
 mod tables;
 
-use choose::Chooser;
 pub use config::OffloadConfig;
 pub use tables::{TableKind, UnknownTable};
 
@@ -90,8 +88,6 @@ pub struct Offload {
     table: Tables,
     plan: HostPlan,
     host: Host,
-    /// Chooses the engine, for `auto`.
-    chooser: Option<Box<Chooser>>,
     overflow: Overflow,
     leave: Leave,
     /// `Sticky`: the queue has left its table.
@@ -154,8 +150,6 @@ impl Offload {
             },
             table,
             host: Host::Unused,
-            chooser: (config.engine == HostEngine::Auto)
-                .then(|| Box::new(Chooser::new(&config.engine_config))),
             plan,
             overflow: config.overflow,
             leave: config.leave,
@@ -297,9 +291,6 @@ impl Offload {
         }
         if !refused {
             self.leave();
-        }
-        if self.chooser.is_some() {
-            self.reconsider(&element);
         }
         self.refused += usize::from(refused);
         self.waiting += usize::from(!refused);
@@ -641,26 +632,15 @@ impl Offload {
     #[inline]
     #[must_use]
     pub fn find(&self, key: &Key) -> Option<Found> {
-        self.find_behind::<false>(self.table.first_match(key), key)
+        self.find_behind(self.table.first_match(key), key)
     }
 
-    /// [`Offload::find`] for an operation, if the table is the index.
+    /// Returns the oldest element that matches `key`; `hit` is the first match in the table.
     #[inline(always)]
-    fn find_in_index(&self, key: &Key) -> Option<Found> {
-        self.find_behind::<true>(self.table.index.first_match(key), key)
-    }
-
-    /// The oldest element that matches `key`, where `hit` is the first match in the table. `auto`
-    /// counts the search of an operation (`NOTED`). It does not count other searches, because a
-    /// recording does not contain them.
-    #[inline(always)]
-    fn find_behind<const NOTED: bool>(&self, hit: Option<Hit>, key: &Key) -> Option<Found> {
+    fn find_behind(&self, hit: Option<Hit>, key: &Key) -> Option<Found> {
         let Some(hit) = hit else {
             if self.on_host() == 0 {
                 return None;
-            }
-            if NOTED {
-                self.note_host_search(key);
             }
             let token = self.host.first_token(key)?;
             return Some(Found { token, place: Place::Host });
@@ -676,19 +656,9 @@ impl Offload {
         if age < oldest.age {
             return Some(found);
         }
-        if NOTED {
-            self.note_host_search(key);
-        }
         match self.host.first_match(key) {
             Some(host) if host.age < age => Some(Found { token: host.token, place: Place::Host }),
             _ => Some(found),
-        }
-    }
-
-    #[inline(always)]
-    fn note_host_search(&self, key: &Key) {
-        if let Some(chooser) = &self.chooser {
-            chooser.note_search(key);
         }
     }
 }
@@ -778,34 +748,6 @@ impl Offload {
                 Some(Place::Table)
             }
         }
-    }
-}
-
-/// `auto`: moves the elements on the host to the chosen engine.
-impl Offload {
-    /// Called before an element goes to the host. If another engine suits the traffic better, moves
-    /// the elements of the host to that engine.
-    #[inline]
-    fn reconsider(&mut self, element: &Element) {
-        let length = self.on_host();
-        let Some(chooser) = &mut self.chooser else { return };
-        if let Some(engine) = chooser.note_element(element, length) {
-            self.move_to(engine);
-        }
-    }
-
-    #[cold]
-    fn move_to(&mut self, engine: HostEngine) {
-        self.plan.engine = engine;
-        let mut host = self.plan.make();
-        let all: Vec<_> = self.host.iter().collect();
-        for (token, age) in all {
-            let Location::Host { handle, .. } = &mut self.locations[token as usize] else {
-                unreachable!("the host's elements have a place on the host");
-            };
-            *handle = host.insert(self.host.element(*handle), age);
-        }
-        self.host = host;
     }
 }
 

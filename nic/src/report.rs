@@ -338,11 +338,6 @@ impl Report {
         let texts = [format, tcam, libfabric, host, address, program];
         let Self { config, channels, remarks, .. } = self;
         plain::make_plain(texts.into_iter().chain(config.values_mut()).chain(remarks));
-        let Self { tagged, msg, .. } = self;
-        let queues = [&mut tagged.prq, &mut tagged.umq, &mut msg.prq, &mut msg.umq];
-        for choice in queues.into_iter().flat_map(|queue| &mut queue.choices) {
-            plain::make_plain([&mut choice.engine, &mut choice.why]);
-        }
         plain::make_keys_plain(config);
         plain::make_keys_plain(channels);
         self.origin.make_plain();

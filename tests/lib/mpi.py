@@ -56,7 +56,7 @@ ENTRIES = [0, 1, 7, 4096]
 # Parameters of tcam whose values are combined in pairs with each other and with the lists above.
 COMBINED = ["host_engine", "overflow", "table", "host_storage", "pool", "kernel_copy", "check"]
 # Parameter values that need other settings.
-BESIDE = {"host_engine=auto": ["theta=8", "refuse=any-source"], "host_engine=kmeans": ["clusters=%s"]}
+BESIDE = {"host_engine=kmeans": ["clusters=%s"]}
 
 Result = collections.namedtuple("Result", "output why seconds")
 

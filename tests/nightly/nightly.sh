@@ -22,7 +22,6 @@ computes() {
     for settings in host_engine=list host_engine=tail-queues host_engine=rank-array host_engine=col-list \
         host_engine=list-pnp "host_engine=kmeans clusters=$clusters host_storage=linked" \
         "host_engine=hash table=cam" "host_engine=newmadeleine kernel_copy=off" \
-        "host_engine=auto theta=8 refuse=any-source" \
         overflow=prefix overflow=sticky overflow=flow-control pool=node; do
         set --
         for setting in $settings; do

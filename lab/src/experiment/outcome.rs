@@ -415,10 +415,8 @@ impl Gathering {
             }
         }
         self.adding.add(&report);
-        let [prq, umq] = [&mut report.tagged.prq, &mut report.tagged.umq].map(|queue| {
-            queue.choices.clear();
-            (queue.inserts, std::mem::take(&mut queue.added))
-        });
+        let [prq, umq] = [&mut report.tagged.prq, &mut report.tagged.umq]
+            .map(|queue| (queue.inserts, std::mem::take(&mut queue.added)));
         if self.keep == Keep::Added {
             self.added.push(Added { rank: report.rank, queues: [prq, umq] });
         }

@@ -404,8 +404,6 @@ pub(super) struct Remarks {
     polled: bool,
     /// Devices that had spills.
     devices: BTreeSet<String>,
-    /// Number of queues by the engine that `auto` chose last.
-    chosen: BTreeMap<String, u64>,
 }
 
 impl Remarks {
@@ -421,9 +419,6 @@ impl Remarks {
         self.any_tag = total([self.any_tag, tagged.broken_promises.any_tag]);
         for queue in [&tagged.prq, &tagged.umq] {
             self.unclustered = total([self.unclustered, queue.unclustered]);
-            if let Some(choice) = queue.choices.last() {
-                *self.chosen.entry(choice.engine.clone()).or_default() += 1;
-            }
             if let Some(device) = report.config.get("device").filter(|_| queue.spills > 0) {
                 self.devices.insert(device.clone());
             }
@@ -432,8 +427,7 @@ impl Remarks {
 
     /// Returns each remark as a sentence.
     pub(super) fn sentences(self) -> Vec<String> {
-        let Self { said: mut remarks, any_source, any_tag, unclustered, polled, devices, chosen } =
-            self;
+        let Self { said: mut remarks, any_source, any_tag, unclustered, polled, devices } = self;
         if polled {
             remarks.push(POLLED.to_owned());
         }
@@ -456,14 +450,6 @@ impl Remarks {
                 "{device} holds senders back and fails where its tables are full; {mode} goes on \
                  and matches on the host: --set device={mode}"
             ));
-        }
-        if !chosen.is_empty() {
-            let of = |(engine, queues): (&String, &u64)| {
-                format!("{engine} in {}", count(*queues, "queue"))
-            };
-            let chosen: Vec<_> = chosen.iter().map(of).collect();
-            remarks
-                .push(format!("auto chose {}; --report DIR says when and why", chosen.join(", ")));
         }
         remarks
     }
@@ -544,7 +530,6 @@ impl<'a> From<&'a ContextCounters> for ContextSums<'a> {
 
 #[cfg(test)]
 mod tests {
-    use matching::Choice;
     use serde_json::{Value, json};
 
     use super::*;
@@ -572,9 +557,6 @@ mod tests {
         };
         report.tagged.broken_promises.any_source = 1;
         report.tagged.umq.unclustered = 2;
-        report.tagged.prq.choices = ["hash", "list"]
-            .map(|engine| Choice { engine: engine.to_owned(), ..Choice::default() })
-            .into();
         let remarks = of(&[report.clone(), report]);
         assert_eq!(
             remarks,
@@ -583,7 +565,6 @@ mod tests {
                 "BROKEN PROMISES: 2 receives from any source, 0 of any tag, though FI_TCAM_ASSERT \
                  excludes them; they were matched in order",
                 "4 elements of sources that no cluster names",
-                "auto chose list in 2 queues; --report DIR says when and why",
             ]
         );
         assert_eq!(of(&[Report { config: arrival("nic"), ..Report::default() }]), [""; 0]);

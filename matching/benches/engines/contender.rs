@@ -64,11 +64,6 @@ pub(crate) trait Contender: Matcher {
     fn dedicated(&self) -> (usize, usize) {
         (0, 0)
     }
-
-    /// The engines that `auto` chose.
-    fn chosen(&self) -> String {
-        String::new()
-    }
 }
 
 impl Contender for Ucx {}

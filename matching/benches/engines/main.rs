@@ -4,7 +4,7 @@
 //! receives that stay in the queue (*standing* ones), and with wildcards.
 //!
 //! ```text
-//! cargo bench -p tcam-matching --bench engines -- [--only TEXT] [--ms N] [--auto]
+//! cargo bench -p tcam-matching --bench engines -- [--only TEXT] [--ms N]
 //! ```
 //!
 //! A stream is a step that is repeated: elements are posted, then each is searched and removed, in
@@ -18,7 +18,6 @@
 //! latency of the whole operation; its speedups for applications are those of the search time of
 //! the PRQ.
 
-mod auto;
 mod contender;
 mod measure;
 mod stream;
@@ -31,24 +30,17 @@ mod matcher;
 use std::time::Duration;
 
 use contender::{COL_PNP, CONTENDERS, LINKED_COL_PNP, UCX};
-use matching::{HostEngine, HostStorage};
 use measure::Costs;
 use stream::{Kind, Stream};
-
-/// Number of runs of `auto` against the best and the slowest engine.
-const REPEATS: usize = 7;
 
 /// Command line.
 struct Options {
     only: String,
     time: Duration,
-    /// Measure only the choices of `auto`.
-    auto: bool,
 }
 
 fn options() -> Options {
-    let mut options =
-        Options { only: String::new(), time: Duration::from_millis(100), auto: false };
+    let mut options = Options { only: String::new(), time: Duration::from_millis(100) };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let value = |args: &mut dyn Iterator<Item = String>| {
@@ -61,8 +53,7 @@ fn options() -> Options {
                 let number = value(&mut args).parse().expect("--ms needs a number of milliseconds");
                 options.time = Duration::from_millis(number);
             }
-            "--auto" => options.auto = true,
-            _ => panic!("unknown option {arg}: expected --only TEXT, --ms N or --auto"),
+            _ => panic!("unknown option {arg}: expected --only TEXT or --ms N"),
         }
     }
     options
@@ -98,52 +89,6 @@ fn pairs(costs: &[Costs]) -> Vec<f64> {
     costs.iter().map(|costs| costs.post() + costs.searches()).collect()
 }
 
-/// Prints the best fixed engine of each stream, and the time of `auto` relative to it. All engines
-/// run once to find the best and the slowest. These two and `auto` are then made and run again
-/// several times, because the shortest of many similar times may be short by chance.
-fn auto(options: &Options) {
-    println!(
-        "\nauto: ns a post and its match behind a table without entries, its share of the best \
-         fixed engine's and of the slowest one's, medians of {REPEATS}"
-    );
-    let kinds = [stream::papers, stream::sweep, stream::wildcards, stream::standing];
-    let only = |stream: &Stream| stream.name.contains(&options.only);
-    let (mut rows, mut near) = (0, 0);
-    for stream in kinds.into_iter().flat_map(|streams| streams(1)).filter(only) {
-        for &queue in HostStorage::ALL {
-            let run = |engines: &[HostEngine], time| {
-                measure::all(&stream, time, |stream, to| auto::visit(stream, queue, engines, to))
-            };
-            let fixed = pairs(&run(&auto::FIXED, options.time));
-            let order = |one: &usize, other: &usize| fixed[*one].total_cmp(&fixed[*other]);
-            let best = (0..fixed.len()).min_by(order).expect("there are some");
-            let worst = (0..fixed.len()).max_by(order).expect("there are some");
-            let (best, worst) = (auto::FIXED[best], auto::FIXED[worst]);
-            let mut chosen = String::new();
-            let mut again: Vec<[f64; 3]> = (0..REPEATS)
-                .map(|_| {
-                    let costs =
-                        run(&[best, worst, HostEngine::Auto], options.time / REPEATS as u32);
-                    chosen.clone_from(&costs[2].chosen);
-                    let [best, worst, auto] = pairs(&costs)[..] else { unreachable!("three ran") };
-                    [auto, auto / best, auto / worst]
-                })
-                .collect();
-            let [auto, of_best, of_worst] = [0, 1, 2].map(|column| {
-                again.sort_by(|one, other| one[column].total_cmp(&other[column]));
-                again[REPEATS / 2][column]
-            });
-            println!(
-                "{:<46} {queue:<7} {auto:>8.1} {of_best:>6.2} of {best}, {of_worst:.2} of {worst}; \
-                 chose {chosen}",
-                stream.name,
-            );
-            (rows, near) = (rows + 1, near + usize::from(of_best <= 1.1));
-        }
-    }
-    println!("within 10 % of the best: {near} of {rows}");
-}
-
 fn main() {
     let options = options();
     let kinds = [stream::papers, stream::sweep, stream::wildcards, stream::standing];
@@ -152,10 +97,6 @@ fn main() {
     }
     println!("answers agree with the oracle");
 
-    auto(&options);
-    if options.auto {
-        return;
-    }
     title("like the paper's: ns a search, speedup over the linked list, the paper's col-pnp");
     for (stream, costs) in measured(stream::papers(1), &options) {
         println!("{}, {} elements", stream.name, stream.posts.len());

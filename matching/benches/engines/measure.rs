@@ -3,10 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use matching::{Element, HostEngine, HostStorage, oracle::Oracle};
+use matching::{Element, oracle::Oracle};
 
 use crate::{
-    auto,
     contender::{self, Contender, Visitor},
     stream::{Kind, Order, Random, Stream},
 };
@@ -56,7 +55,6 @@ pub(crate) struct Costs {
     /// Number of elements of each kind in a step.
     elements: [usize; 2],
     pub(crate) dedicated: (usize, usize),
-    pub(crate) chosen: String,
 }
 
 impl Costs {
@@ -141,7 +139,6 @@ impl<C: Contender> Run for Runner<C> {
 
     fn finish(mut self: Box<Self>) -> Costs {
         self.costs.dedicated = self.contender.dedicated();
-        self.costs.chosen = self.contender.chosen();
         self.costs
     }
 }
@@ -221,8 +218,4 @@ impl Visitor for Check<'_> {
 /// Checks every contender.
 pub(crate) fn check_all(stream: &Stream) {
     contender::visit_all(stream, &mut Check(stream));
-    for &queue in HostStorage::ALL {
-        auto::visit(stream, queue, &auto::FIXED, &mut Check(stream));
-        auto::visit(stream, queue, &[HostEngine::Auto], &mut Check(stream));
-    }
 }

@@ -33,8 +33,6 @@ pub enum HostEngine {
     /// The same engine as `list`. In addition, the device lets one thread search the posted
     /// receives while another searches the unexpected messages (`nic/src/device/tail.rs`).
     TailQueues,
-    /// Chooses one of the other engines by the traffic.
-    Auto,
 }
 
 impl HostEngine {
@@ -71,8 +69,8 @@ pub struct EngineConfig {
     /// The queue that the engine serves.
     pub role: Role,
     /// Length of a shared queue at which the sources with the most elements get their own queues
-    /// (`FI_TCAM_THETA`). `auto` derives its window and its limits from it. The paper's 100 is best
-    /// for linked queues. Packed queues are searched faster, so a larger value is best for them.
+    /// (`FI_TCAM_THETA`). The paper's 100 is best for linked queues. Packed queues are searched
+    /// faster, so a larger value is best for them.
     pub theta: u32,
     /// At most `k_collective * sqrt(n)` queues for collectives (`FI_TCAM_K_COL`).
     pub k_collective: u32,

@@ -19,9 +19,9 @@ use super::{
 };
 use crate::{Element, Key};
 
-/// The plan from which the engines of a queue are made.
+/// The plan from which the engine of a queue is made.
 pub(crate) struct HostPlan {
-    /// The engine in use.
+    /// The engine to make.
     pub(crate) engine: HostEngine,
     /// Parameters of the engines.
     pub(crate) config: EngineConfig,
@@ -69,8 +69,7 @@ impl<Q: Queues> HostOn<Q> {
     fn new(plan: &HostPlan, queues: Q) -> Self {
         let HostPlan { engine, config, clusters, .. } = plan;
         let (k_collective, k_point_to_point) = match engine {
-            // `auto` starts with the list.
-            HostEngine::List | HostEngine::TailQueues | HostEngine::Auto => {
+            HostEngine::List | HostEngine::TailQueues => {
                 return Self::List(Box::new(List::new(queues)));
             }
             HostEngine::RankArray => return Self::RankArray(Box::new(RankArray::new(queues))),

@@ -29,7 +29,7 @@ impl Offload {
     /// Like [`Offload::find`], but only for a table that is the index. Counts the search depth.
     #[inline(always)]
     pub(super) fn find_counted(&mut self, key: &Key) -> Option<Found> {
-        let found = self.find_in_index(key);
+        let found = self.find_behind(self.table.index.first_match(key), key);
         if self.depths {
             self.note_depths(key, found);
         }
@@ -187,7 +187,7 @@ impl Offload {
         if self.watch.is_some() {
             self.find_in_parts(key)
         } else {
-            self.find_behind::<true>(self.table.first_match(key), key)
+            self.find_behind(self.table.first_match(key), key)
         }
     }
 
@@ -197,7 +197,7 @@ impl Offload {
         if self.table.capacity() > 0 {
             self.counters.measured.search.table.add(ns);
         }
-        let (found, ns) = self.measure(|queue| queue.find_behind::<true>(hit, key));
+        let (found, ns) = self.measure(|queue| queue.find_behind(hit, key));
         if self.searches_host(found) {
             self.counters.measured.search.host.add(ns);
         }
@@ -298,7 +298,6 @@ impl Offload {
             dedicated_collective: collective as u64,
             dedicated_point_to_point: point_to_point as u64,
             unclustered: self.host.unclustered(),
-            choices: self.chooser.as_ref().map_or_else(Vec::new, |of| of.choices().to_vec()),
             added: self.sources.as_ref().map_or_else(Vec::new, |sources| sources.added()),
             dedicated_levels: ByKind {
                 collective: of_collective,

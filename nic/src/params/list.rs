@@ -189,8 +189,7 @@ parameters! {
                kmeans: a queue for each cluster of sources. hash: a hash table for receives \
                without wildcards. newmadeleine: a hash table for each combination of wildcards. \
                tail-queues: a list for each queue, so that one thread can search the PRQ while \
-               another searches the UMQ. auto: begins with list, counts lengths and wildcards, and \
-               changes to the engine that suits them.",
+               another searches the UMQ.",
     }
     clusters: String {
         values: Values::Text,

@@ -157,11 +157,6 @@ impl fmt::Display for ContextCounters {
                     writeln!(f, "  {name}: dedicated {kind} queues by level: {levels}")?;
                 }
             }
-            for choice in &queue.choices {
-                let (engine, after, why) = (&choice.engine, choice.after, plain(&choice.why));
-                let engine = plain(engine);
-                writeln!(f, "  {name}: {engine} from element {after} on: {why}")?;
-            }
             if queue.unclustered > 0 {
                 let unclustered = queue.unclustered;
                 writeln!(
@@ -219,8 +214,6 @@ fn write_measured(
 
 #[cfg(test)]
 mod tests {
-    use matching::{Choice, HostEngine};
-
     use super::*;
 
     /// A report without a value that has no line.
@@ -239,8 +232,6 @@ mod tests {
         tagged.prq.traversals.found.record(12);
         tagged.prq.kinds.collective.block_reasons.order = 13;
         tagged.umq.kinds.point_to_point.block_reasons.short = 14;
-        let choice = Choice { engine: HostEngine::List.to_string(), after: 15, why: "why".into() };
-        tagged.umq.choices.push(choice);
         tagged.prq.unclustered = 16;
         report
     }
@@ -275,7 +266,6 @@ mod tests {
             "bytes of a message 4/4/4",
             "PRQ: order 13 0",
             "UMQ: short 0 14",
-            "UMQ: list from element 15 on: why",
             "PRQ: 16 elements from sources that are in no cluster",
             "UMQ did not overflow; high-water mark 6",
         ] {
