@@ -182,3 +182,159 @@ impl FingerprintPage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use ternary_cam::{Kernel, Search};
+
+    use super::*;
+
+    const LEN: usize = FingerprintPage::LEN;
+    const STEP: usize = Scanner::STEP;
+
+    /// A fingerprint with one of a few values, and sometimes a wildcard.
+    fn fingerprint() -> impl Strategy<Value = Fingerprint> {
+        let wild = || prop_oneof![8 => Just(0), 1 => Just(u64::MAX)];
+        (0..3_u16, 0..3_u16, wild(), wild()).prop_map(|(tag, source, any_tag, any_source)| {
+            Fingerprint { tag, source, any_tag, any_source }
+        })
+    }
+
+    /// Places in the order in which they are set, each with its fingerprint, and whether the place
+    /// is still in use.
+    type Places = Vec<(usize, Fingerprint, bool)>;
+
+    fn places(up_to: usize) -> impl Strategy<Value = Places> {
+        let place = (0..LEN, fingerprint(), prop::bool::weighted(0.7));
+        prop::collection::vec(place, 0..up_to)
+    }
+
+    fn page(number: usize, places: &Places) -> FingerprintPage {
+        let mut page = FingerprintPage::new((number * LEN) as u32);
+        for &(lane, fingerprint, in_use) in places {
+            page.set(lane, fingerprint);
+            page.live &= !(u64::from(!in_use) << lane);
+        }
+        page
+    }
+
+    /// The places of a page as they are in the end.
+    fn last(places: &Places) -> [Option<(Fingerprint, bool)>; LEN] {
+        let mut last = [None; LEN];
+        for &(lane, fingerprint, in_use) in places {
+            last[lane] = Some((fingerprint, in_use));
+        }
+        last
+    }
+
+    fn agree(own: Fingerprint, key: Fingerprint) -> bool {
+        (own.tag == key.tag || own.any_tag | key.any_tag != 0)
+            && (own.source == key.source || own.any_source | key.any_source != 0)
+    }
+
+    fn bitmap(of: impl Fn(usize) -> bool) -> u64 {
+        (0..LEN).map(|lane| u64::from(of(lane)) << lane).sum()
+    }
+
+    struct AgreeingPlaces<'s> {
+        page: &'s FingerprintPage,
+        key: Fingerprint,
+    }
+
+    impl Search for AgreeingPlaces<'_> {
+        /// Places in the page and, for each step, places in the step; places of wildcards; the tags
+        /// show that no place agrees.
+        type Found = (u64, [u64; LEN / STEP], u64, bool);
+
+        #[inline(always)]
+        fn run(self, compare: impl Compare) -> Self::Found {
+            let Self { page, key } = self;
+            (
+                page.agree(compare, key),
+                std::array::from_fn(|step| page.agree_in_step(step, compare, key)),
+                page.agree_with_wildcards(compare, key),
+                page.lacks_tag(compare, key),
+            )
+        }
+    }
+
+    struct FirstPlace<'s> {
+        pages: &'s [FingerprintPage],
+        key: Fingerprint,
+    }
+
+    impl Search for FirstPlace<'_> {
+        type Found = u32;
+
+        #[inline(always)]
+        fn run(self, compare: impl Compare) -> u32 {
+            FingerprintPage::first_of(self.pages, compare, self.key)
+        }
+    }
+
+    fn scanners() -> impl Iterator<Item = Scanner> {
+        Kernel::available().map(|kernel| Scanner::new(kernel).unwrap())
+    }
+
+    proptest! {
+        #[test]
+        fn places_agree_as_their_fingerprints_do(
+            places in places(80),
+            key in fingerprint(),
+            hits in any::<u64>(),
+        ) {
+            let (page, last) = (page(0, &places), last(&places));
+            for (lane, place) in last.iter().enumerate() {
+                if let Some((fingerprint, _)) = place {
+                    prop_assert_eq!(page.fingerprint(lane), *fingerprint);
+                }
+            }
+            let in_use = bitmap(|lane| last[lane].is_some_and(|(_, in_use)| in_use));
+            prop_assert_eq!(page.live, in_use);
+            // Places that were never set may or may not agree.
+            let set = bitmap(|lane| last[lane].is_some());
+            let expected = bitmap(|lane| last[lane].is_some_and(|(own, _)| agree(own, key)));
+            let is_wild = |own: Fingerprint| own.any_tag | own.any_source != 0;
+            let wild = bitmap(|lane| last[lane].is_some_and(|(own, _)| is_wild(own)));
+            for scanner in scanners() {
+                let found = scanner.run(AgreeingPlaces { page: &page, key });
+                let (all, steps, with_wildcards, lacks_tag) = found;
+                prop_assert_eq!(all & set, expected);
+                for (step, found) in steps.into_iter().enumerate() {
+                    let places = ((1 << STEP) - 1) << (step * STEP);
+                    prop_assert_eq!(found & set & places, expected & places);
+                }
+                prop_assert_eq!(with_wildcards, expected & in_use & wild);
+                let tag = |own: Fingerprint| agree(Fingerprint { source: key.source, ..own }, key);
+                let some = last.iter().flatten().any(|&(own, _)| tag(own));
+                // The tag of a place that was never set is 0.
+                prop_assert_eq!(lacks_tag, !some && (key.tag != 0 || set == u64::MAX));
+            }
+            let first = (hits & in_use != 0).then(|| (hits & in_use).trailing_zeros());
+            prop_assert_eq!(page.first(hits), first.unwrap_or(NO_PLACE));
+        }
+
+        #[test]
+        fn the_first_place_of_several_pages_is_found_unless_holes_agree(
+            all in prop::collection::vec(places(12), 0..12),
+            key in fingerprint(),
+        ) {
+            let pages: Vec<_> =
+                all.iter().enumerate().map(|(number, places)| page(number, places)).collect();
+            let mut expected = NO_PLACE;
+            for (number, page) in pages.iter().enumerate() {
+                let agrees = bitmap(|lane| agree(page.fingerprint(lane), key));
+                if agrees != 0 {
+                    let first = (agrees & page.live).trailing_zeros();
+                    let place = (number * LEN) as u32 + first;
+                    expected = if first == u64::BITS { UNDECIDED } else { place };
+                    break;
+                }
+            }
+            for scanner in scanners() {
+                prop_assert_eq!(scanner.run(FirstPlace { pages: &pages, key }), expected);
+            }
+        }
+    }
+}
