@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use matching::measured::{ByPlace, Clock, MeasuredTime, Spent};
-use matching::{Element, EngineConfig, Key, Offload, OffloadConfig, QueueCounters, Source};
+use matching::{
+    Element, EngineConfig, HostEngine, Key, Offload, OffloadConfig, QueueCounters, Source,
+};
 
 /// A clock. It advances by 1 ns per read while the queue calibrates it, and by 7 ns per read after
 /// that, as if an operation were done before each read.
@@ -123,4 +125,30 @@ fn the_number_of_processes_caps_the_queues() {
     assert!((2..=8).contains(&queues(1, 0)), "8 * sqrt(1)");
     assert_eq!(queues(1, 0), queues(0, 1));
     assert_eq!(queues(64, 0), queues(0, 64));
+}
+
+#[test]
+fn the_number_of_processes_may_become_known_later() {
+    // Each of 50 sources in turn has more elements than the other sources, which have one each.
+    let queues = |processes: Option<u32>, engine| {
+        let engine_config = EngineConfig { theta: 4, ..EngineConfig::default() };
+        let config =
+            OffloadConfig { entries: 0, engine, engine_config, ..OffloadConfig::default() };
+        let mut queue = Offload::new(&config).unwrap();
+        for bits in 0..800 {
+            if let (1, Some(processes)) = (bits, processes) {
+                queue.set_processes(processes);
+            }
+            let source = if bits % 4 == 3 { 1000 + bits } else { bits / 16 };
+            queue.insert(element(bits, source as u32));
+        }
+        queue.counters().dedicated_point_to_point
+    };
+    for engine in [HostEngine::ColPnp, HostEngine::ListPnp] {
+        let of = |processes| queues(Some(processes), engine);
+        // k is 8.
+        assert_eq!([of(1), of(4), of(9)], [8, 16, 24], "{engine}: 8 * sqrt(n)");
+        // By default, n is the number of sources seen so far, which are hundreds.
+        assert!(queues(None, engine) > of(9), "{engine}");
+    }
 }

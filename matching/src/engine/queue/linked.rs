@@ -353,3 +353,50 @@ fn hit(index: u32, node: &ListNode) -> HostHit {
 const fn best(index: u32, node: &ListNode) -> Best {
     Best { at: index, age: node.age }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Source;
+
+    /// Searches of several queues compare the oldest elements first, then each queue up to the age
+    /// of the match.
+    #[test]
+    fn a_search_of_several_queues_traverses_the_oldest_and_then_each_queue() {
+        const LEN: usize = 300;
+        let queue_of = |rank: usize| rank * 7 % 3;
+        let mut linked = Linked::default();
+        linked.ensure(3);
+        for rank in 0..LEN {
+            let token = rank as u32;
+            let element = Element { bits: rank as u64, ignore: 0, source: Source::ANY, token };
+            linked.insert(queue_of(rank), element, rank as u64);
+        }
+        for rank in [0, 50, NEAR - 1, NEAR, NEAR + 1, 177, 298, LEN] {
+            let key = Key { bits: rank as u64, ignore: 0, source: Source::ANY };
+            let expected = (rank < LEN).then_some(rank as u32);
+            let traversed = |count: usize, queues: [usize; 3]| {
+                let found = linked.oldest_match_in(count, queues.into_iter(), &&key);
+                assert_eq!(Linked::number(found), expected, "{rank}");
+                linked.traversed_in(count, queues.into_iter(), &&key, found)
+            };
+            let of_all = LEN.min(rank + 1) as u64;
+            assert_eq!(traversed(LEN, [0, 1, 2]), of_all);
+            for queues in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
+                let mut sum = NEAR;
+                let mut youngest = LEN;
+                for queue in queues {
+                    if queue_of(rank) == queue {
+                        youngest = rank;
+                    }
+                    let compared = |&at: &usize| queue_of(at) == queue && at <= youngest;
+                    sum += (0..LEN).filter(compared).count();
+                }
+                let expected = if rank < NEAR { of_all } else { sum as u64 };
+                assert_eq!(traversed(3, queues), expected, "{rank} {queues:?}");
+                assert_eq!(traversed(LEN - 1, queues), expected, "{rank} {queues:?}");
+            }
+        }
+        assert!(linked.prefers_list(LEN, true) && !linked.prefers_list(LEN - 1, false));
+    }
+}

@@ -23,3 +23,6 @@ pub(super) use counting_view::CountingView;
 pub use linked::Linked;
 pub use packed::Packed;
 pub use storage::{HostStorage, UnknownStorage};
+
+#[cfg(test)]
+mod contract_tests;
