@@ -501,3 +501,7 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "report/check_tests.rs"]
+mod check_tests;

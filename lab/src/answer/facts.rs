@@ -327,3 +327,7 @@ impl DeviceReplay {
         Ok(Self { sum, cost, seconds })
     }
 }
+
+#[cfg(test)]
+#[path = "facts_tests.rs"]
+mod tests;

@@ -253,3 +253,119 @@ fn messages_that_are_left_out_have_had_their_time() {
     assert_eq!(need.nic().all, Range { least: 1, most: 2 });
     assert!(range_note([&need]).unwrap().contains("earlier version"));
 }
+
+#[test]
+fn a_need_is_described_by_its_ranks_and_parts() {
+    let unit = |ranks: &[u32], prq, umq, internal| PeakNeed {
+        ranks: ranks.to_vec(),
+        at_once: Held { prq, umq, internal },
+        all: (prq + umq + internal).into(),
+        ..PeakNeed::default()
+    };
+    let names = [&[][..], &[3], &[0, 1, 2, 3], &[1, 3], &[1, 3, 5], &[1, 3, 5, 7]];
+    assert_eq!(
+        names.map(|ranks| unit(ranks, 0, 0, 0).name()),
+        ["a process", "rank 3", "ranks 0-3", "ranks 1 and 3", "ranks 1, 3 and 5", "4 ranks"]
+    );
+    let (without, with) = (unit(&[3], 1, 2000, 0), unit(&[3], 30, 1, 64));
+    assert_eq!((without.at_once.all(), with.at_once.all()), (2001, 95));
+    assert_eq!(without.parts(), "1 receive and 2,000 unexpected messages");
+    assert_eq!(with.parts(), "30 receives, 1 unexpected message and 64 of the MPI itself");
+    let need = |nics: &[PeakNeed]| Need { nics: nics.to_vec(), ..Need::default() };
+    let sentence = |needs: &[Need]| nic_sentence(needs).unwrap();
+    assert_eq!(nic_sentence(&[]), None);
+    let (small, large) = (need(&[with.clone()]), need(&[without.clone()]));
+    assert_eq!(
+        sentence(&[large.clone()]),
+        "a NIC of rank 3 needs 2,001 entries: 1 receive and 2,000 unexpected messages at once"
+    );
+    assert_eq!(
+        sentence(&[small, large.clone()]),
+        "a NIC of rank 3 needs 95 to 2,001 entries: 1 receive and 2,000 unexpected messages at once"
+    );
+    let uncertain = PeakNeed { all: Range { least: 1990, most: 2001 }, ..without };
+    assert_eq!(
+        sentence(&[need(&[uncertain.clone()])]),
+        "a NIC of rank 3 needs 1,990 to 2,001 entries: 1 receive and 2,000 unexpected messages at \
+         once in the order of the recorded times"
+    );
+    // Only uncertain needs have a note.
+    assert_eq!(range_note([&large]), None);
+    let note = |uncertain_ns, coarse| {
+        let nics = vec![with.clone(), uncertain.clone()];
+        range_note([&large, &Need { nics, uncertain_ns, coarse, ..Need::default() }]).unwrap()
+    };
+    assert!(note(999, false).ends_with("the order of ranks within 999 ns is unknown."));
+    assert!(
+        note(1001, false).ends_with("within 2 us is unknown: hosts have different clocks."),
+        "{}",
+        note(1001, false)
+    );
+    assert!(note(1001, true).starts_with("An earlier version of tcam recorded this"));
+}
+
+#[test]
+fn ranges_are_combined_by_their_bounds() {
+    let range = |least, most| Range { least, most };
+    assert_eq!(larger(range(1, 9), range(3, 5)), range(3, 9));
+    let unit = |all| PeakNeed { all, ..PeakNeed::default() };
+    let units = [unit(range(1, 9)), unit(range(3, 5))];
+    assert_eq!(largest(&units, |unit| unit.all), range(3, 9));
+    assert_eq!(largest(&[], |unit| unit.all), range(0, 0));
+}
+
+#[test]
+fn a_meter_refuses_more_than_the_share() {
+    let meter = Meter { share: Share { reserved: 1, max: 3 }, held: AtomicU64::new(0) };
+    let take = || (0..2).map(|_| meter.take().is_ok()).collect::<Vec<_>>();
+    assert_eq!((take(), take()), (vec![true, true], vec![true, false]));
+    meter.give_back();
+    assert_eq!((meter.held.load(Ordering::Relaxed), meter.is_half_taken()), (2, false));
+    assert_eq!(take(), [true, false]);
+    assert_eq!(meter.take(), Err(Refusal::Share));
+    (0..5).for_each(|_| meter.give_back());
+    assert_eq!(meter.held.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn the_peaks_of_a_recording_have_their_times() {
+    let directory = tempfile::tempdir().unwrap();
+    let post = |bits| {
+        let key = Key { bits, ignore: 0, source: Source::new(1) };
+        Op::Post(Posted { key, len: 8, multi: None, non_contiguous: false })
+    };
+    let arrive = |bits| Op::Arrive(Envelope { source: 1, bits, len: 8 });
+    // Rank 0 holds three elements at 3 us and again at 7 us. Rank 1 holds two receives of the MPI
+    // itself from 11 us on.
+    let first = [post(1), post(2), arrive(3), post(3), arrive(2), post(5), post(6)];
+    let first: Ops = first.map(|op| (1000, op)).into();
+    let own: Ops = vec![(10_000, post(1)), (1000, post(2))];
+    for (rank, context, ops) in [(0, "tagged", &first), (1, "msg", &own)] {
+        let header = Header { exact_times: true, ..header(rank, context) };
+        write_as(&directory.path().join(format!("{rank}.{context}.trace")), &header, ops);
+    }
+    let found = files::find(&[directory.path().to_owned()], Take::default()).unwrap();
+    let need = |knob| Need::of(&found, &Settings::default(), knob, &ProgressBar::hidden()).unwrap();
+    let need_of_tables = need(Knob::Tables);
+    let [rank, other] = need_of_tables.ranks.as_slice() else { panic!("two ranks") };
+    assert_eq!((rank.at_once, rank.all), (Held { prq: 2, umq: 1, internal: 0 }, 3.into()));
+    assert!((rank.at_s - 3e-6).abs() < 1e-12, "{}", rank.at_s);
+    assert_eq!((rank.each.prq, rank.each.umq), (3.into(), 1.into()));
+    assert_eq!((other.ranks.as_slice(), other.each.internal), (&[1][..], 2.into()));
+    assert_eq!((other.at_once, other.all), (Held { prq: 0, umq: 0, internal: 2 }, 2.into()));
+    let nic = need_of_tables.nic();
+    assert_eq!(nic.at_once, Held { prq: 3, umq: 0, internal: 2 });
+    assert!((nic.at_s - 11e-6).abs() < 1e-12, "{}", nic.at_s);
+    assert_eq!((nic.ranks.as_slice(), nic.all), (&[0, 1][..], 5.into()));
+    // Tables of untagged messages are not counted.
+    assert_eq!(
+        (need_of_tables.tables, need_of_tables.sizes(Knob::Tables)),
+        ([3, 1], Some(3.into()))
+    );
+    let need_of_pool = need(Knob::Pool);
+    assert_eq!((need_of_pool.pool, need_of_pool.size(Knob::Pool)), (5.into(), Some(5)));
+    // Messages of the recording have an error of 90 or 400 ns. The order of operations is known to
+    // 100 ns more, on both sides.
+    assert!(!need_of_pool.coarse);
+    assert_eq!(need_of_pool.uncertain_ns, 2 * CLOCKS_OF_HOST + 2 * 400);
+}

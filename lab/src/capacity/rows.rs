@@ -165,3 +165,64 @@ pub(crate) fn row(
     }
     row
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::reports::tests::sample;
+
+    fn of(knob: Knob, cost: Option<Cost>) -> NamedValues {
+        let sum = Summary::of(&[sample(0, 4, 9), sample(1, 4, 4)]).unwrap();
+        row(knob, (64, 32), 3, 1.5, &sum, cost)
+    }
+
+    fn read(out: &Path) -> Vec<Vec<String>> {
+        let text = std::fs::read_to_string(out.join(NAME)).unwrap();
+        text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
+    }
+
+    #[test]
+    fn lines_are_written_one_by_one_and_once_with_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path();
+        let mut rows = Rows::create(out).unwrap();
+        assert!(read(out).is_empty());
+        for count in 1..4 {
+            rows.put(of(Knob::Tables, None)).unwrap();
+            let lines = read(out);
+            assert_eq!((rows.all.len(), lines.len()), (count, count + 1));
+            assert_eq!(lines[0][0], "prq_entries");
+            assert!(lines[1..].iter().all(|line| line[0] == "64" && line[1] == "32"));
+            assert!(lines.iter().all(|line| line.len() == lines[0].len()));
+        }
+        let written = std::fs::read(out.join(NAME)).unwrap();
+        write(out, &rows.all).unwrap();
+        assert_eq!(std::fs::read(out.join(NAME)).unwrap(), written);
+        assert!(Rows::create(&out.join("none")).is_err());
+    }
+
+    #[test]
+    fn a_line_has_the_values_of_its_kind() {
+        let values = |knob, cost| serde_json::to_value(of(knob, cost)).unwrap();
+        let modelled = Modelled { matching: 7.0, added: 5.0, worst: 6.0, ..Modelled::default() };
+        let costs = [
+            ("matching_ns", Cost::Modelled(modelled), 7.0),
+            ("host_entries_a_message", Cost::Compared(2.5), 2.5),
+            ("host_traversed_a_message", Cost::Traversed(3.5), 3.5),
+        ];
+        for (name, cost, value) in costs {
+            let line = values(Knob::Tables, Some(cost));
+            assert_eq!(line[name], value);
+            for (other, _, _) in costs.iter().filter(|(other, _, _)| *other != name) {
+                assert!(line[*other].is_null(), "{other} with {name}");
+            }
+            assert_eq!(line["added_ns_worst_rank"].as_f64().is_some(), name == "matching_ns");
+        }
+        let tables = values(Knob::Tables, None);
+        assert_eq!((&tables["prq_entries"], &tables["umq_entries"]), (&64.into(), &32.into()));
+        assert!(tables["pool_entries"].is_null());
+        assert_eq!((&tables["repeat"], &tables["ranks"]), (&3.into(), &2.into()));
+        let pool = values(Knob::Pool, None);
+        assert_eq!((&pool["prq_entries"], &pool["pool_entries"]), (&4.into(), &64.into()));
+    }
+}

@@ -525,6 +525,14 @@ mod tests {
         let same = told([[1.0, 1.1, 1.3], [1.2, 1.3, 1.4]]).unwrap();
         assert!(same.starts_with("times do not differ"), "{same}");
         assert_eq!(told([[1.0, 1.1, 1.3], [1.4, 1.5, 1.6]]), None);
+        let touching = told([[1.0, 1.1, 1.4], [1.4, 1.5, 1.6]]).unwrap();
+        assert_eq!(touching, same);
+        // One of several runs has no spread, and a replay has no times.
+        assert_eq!(told([[1.0; 3], [1.0, 1.3, 1.4]]), Some(same));
+        assert_eq!((times(&[]), times(&[point(64, &[10])])), (None, None));
+        let replayed = Point { cost: Some(Cost::Compared(1.0)), ..point(64, &[10]) };
+        assert_eq!(times(&[point(0, &[10]), replayed]), None);
+        assert!(times(&[point(0, &[10]), point(64, &[10])]).is_some());
     }
 
     #[test]

@@ -151,4 +151,25 @@ mod tests {
             assert_ne!(names.name(class, &other), names.name(class, &receive), "communicator");
         }
     }
+
+    #[test]
+    fn names_spread_over_buckets() {
+        let names = |source_step: u32, communicator: u64| {
+            let grid = (0..64_u32).flat_map(|source| (0..64).map(move |tag| (source, tag)));
+            grid.map(move |(source, tag)| Name {
+                bits: communicator << 32 | tag,
+                source: source * source_step,
+            })
+        };
+        for (step, communicator) in [(1, 0), (1, 1), (64, 3), (1 << 16, 0xffff)] {
+            let mut hashes: Vec<_> = names(step, communicator).map(Name::hash).collect();
+            // A random hash has at most about 15 of the 4,096 names in one of 1,024 buckets.
+            let mut buckets = vec![0; 1024];
+            hashes.iter().for_each(|hash| buckets[*hash as usize % 1024] += 1);
+            assert!(buckets.iter().all(|&names| names <= 24), "{:?}", buckets.iter().max());
+            hashes.sort_unstable();
+            hashes.dedup();
+            assert!(hashes.len() > 4090, "{}", hashes.len());
+        }
+    }
 }

@@ -76,4 +76,45 @@ mod tests {
         }
         assert_eq!(seen.count(), 3);
     }
+
+    #[test]
+    fn sources_up_to_the_largest_count() {
+        let mut seen = DistinctSources::default();
+        assert!(seen.note(LARGEST) && !seen.note(LARGEST) && !seen.note(LARGEST + 64));
+        // There is memory up to the largest source, rounded up to a word.
+        assert!(seen.note(LARGEST + 63) && seen.note(0) && seen.note(63) && !seen.note(0));
+        assert_eq!(seen.count(), 4);
+    }
+
+    fn hash(key: impl std::hash::Hash) -> u64 {
+        let mut mix = Mix::default();
+        key.hash(&mut mix);
+        mix.finish()
+    }
+
+    /// Checks that no place of a table, and no tag, is much more frequent than the others.
+    fn check_spread(hashes: &[u64]) {
+        let mut distinct = hashes.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), hashes.len());
+        // A random hash has at most about 15 of these keys at a place or with a tag.
+        for part in [|hash| hash & 1023, |hash: u64| hash >> 57 << 3 | hash & 7] {
+            let mut keys = vec![0; 1024];
+            hashes.iter().for_each(|&hash| keys[part(hash) as usize] += 1);
+            assert!(keys.iter().all(|&keys| keys <= 24), "{:?}", keys.iter().max());
+        }
+    }
+
+    #[test]
+    fn small_keys_spread_over_places_and_tags() {
+        for step in [1_u32, 2, 64, 1 << 12] {
+            check_spread(&(0..4096).map(|n| hash(n * step)).collect::<Vec<_>>());
+            let pairs = (0..64).flat_map(|a| (0..64).map(move |b| hash((a, b * step))));
+            check_spread(&pairs.collect::<Vec<_>>());
+        }
+        let mut bytes = Mix::default();
+        bytes.write(&[3, 5]);
+        assert_eq!(bytes.finish(), hash((3_u32, 5_u32)));
+    }
 }

@@ -132,3 +132,108 @@ pub(super) fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize>
     }
     Ok(len)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a few bytes at a time. Every other read is interrupted.
+    struct Slow<'b> {
+        bytes: &'b [u8],
+        reads: usize,
+        fails_at: usize,
+    }
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.reads += 1;
+            if self.reads == self.fails_at {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            if self.reads % 2 == 1 {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let most = buffer.len().min(self.reads);
+            self.bytes.read(&mut buffer[..most])
+        }
+    }
+
+    #[test]
+    fn a_buffer_is_filled_by_short_and_interrupted_reads() {
+        let bytes: Vec<u8> = (0..100).collect();
+        for len in [0, 1, 99, 100, 120] {
+            let mut buffer = vec![255; len];
+            let mut from = Slow { bytes: &bytes, reads: 0, fails_at: usize::MAX };
+            let read = fill(&mut from, &mut buffer).unwrap();
+            assert_eq!(read, len.min(100));
+            assert_eq!(buffer[..read], bytes[..read]);
+            assert!(buffer[read..].iter().all(|&byte| byte == 255));
+        }
+        let mut from = Slow { bytes: &bytes, reads: 0, fails_at: 5 };
+        let error = fill(&mut from, &mut [0; 100]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    fn words(numbers: impl IntoIterator<Item = u32>) -> Vec<u8> {
+        numbers.into_iter().flat_map(u32::to_le_bytes).collect()
+    }
+
+    /// Takes all words, one or two at a time.
+    fn take_all(input: &mut Input<&[u8]>) -> Result<Vec<u32>, NoWords> {
+        let mut all = Vec::new();
+        loop {
+            let taken = all.len();
+            if all.len() % 3 == 0 {
+                all.extend(input.take::<1>()?.into_iter().flatten());
+            } else {
+                all.extend(input.take::<2>()?.into_iter().flatten());
+            }
+            if all.len() == taken {
+                assert_eq!(input.bytes_read, (taken * WORD) as u64);
+                return Ok(all);
+            }
+        }
+    }
+
+    #[test]
+    fn words_come_from_the_appended_windows_and_then_from_the_window() {
+        const LEN: u32 = 6;
+        for laps in 0..3 {
+            let appended = words(100..100 + laps * LEN);
+            // The window lacks its last three words, which a copy of it, appended in part, may have.
+            let window = words(1..=LEN);
+            let mut input = Input::new(&appended[..], laps.into(), window);
+            let expected: Vec<_> = (100..100 + laps * LEN).chain(1..=LEN).collect();
+            assert_eq!(take_all(&mut input).unwrap(), expected);
+            assert!(input.ends_at(0) && !input.ends_at(LEN) && input.ends_at(LEN - 1));
+        }
+    }
+
+    #[test]
+    fn a_copy_of_the_window_replaces_its_words() {
+        let from = words([7, 8]);
+        let mut input = Input::new(&from[..], 0, words([0, 0, 3]));
+        assert_eq!(take_all(&mut input).unwrap(), [7, 8, 3]);
+    }
+
+    #[test]
+    fn records_without_a_window_are_read_to_their_number_or_to_the_end() {
+        // More than a part.
+        let count = (2 * PART / WORD) as u32 / 3 * 3 + 3;
+        let all = words(1..=count);
+        for laps in [0, u64::from(count)] {
+            let mut input = Input::new(&all[..], laps, Vec::new());
+            assert_eq!(take_all(&mut input).unwrap(), (1..=count).collect::<Vec<_>>());
+            assert_eq!(input.ends_at(5), laps == 0);
+        }
+        // Fewer words than the file should have, and a part of a word.
+        for (len, laps) in [(all.len() - 2, u64::from(count)), (all.len() - 2, 0)] {
+            let mut input = Input::new(&all[..len], laps, Vec::new());
+            assert!(matches!(take_all(&mut input), Err(NoWords::Cut)));
+        }
+        // Zeros at the end, less than the words that are taken, are no cut.
+        let mut input = Input::new(&[1, 0, 0, 0, 0, 0][..], 0, Vec::new());
+        assert_eq!(input.take::<1>().unwrap(), Some([1]));
+        assert_eq!(input.take::<1>().unwrap(), None);
+    }
+}

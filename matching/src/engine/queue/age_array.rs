@@ -431,3 +431,7 @@ impl<T: Copy> Places<T> {
 const fn class(length: u32) -> usize {
     (length / SMALLEST).trailing_zeros() as usize
 }
+
+#[cfg(test)]
+#[path = "age_array_tests.rs"]
+mod tests;
