@@ -168,8 +168,9 @@ impl DeviceConfig {
 
 #[cfg(test)]
 mod tests {
-    use matching::TagLayout;
+    use matching::timing::EntryCost;
 
+    use super::*;
     use crate::params::{PARAMS, Values};
 
     #[test]
@@ -177,5 +178,99 @@ mod tests {
         let layouts = PARAMS.iter().find(|param| param.name == "tag_layout").unwrap().values;
         let Values::Words(["auto", names @ ..]) = layouts else { panic!("{layouts:?}") };
         assert_eq!(names, TagLayout::NAMES);
+    }
+
+    fn config(set: &[(&str, &str)]) -> DeviceConfig {
+        let lookup = |name: &str| {
+            set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
+        DeviceConfig::from_params(&Params::from_lookup(lookup).unwrap(), TagLayout::Mpich)
+    }
+
+    #[test]
+    fn parameters_of_queues_apply_to_the_right_queue() {
+        let plain = config(&[]);
+        let DeviceConfig { prq, umq, refuse, promise, times, .. } = plain;
+        assert_eq!((refuse, promise, times), (Refuse::default(), Promise::default(), false));
+        assert_eq!((prq.depths, prq.kernel), (false, Kernel::best()));
+        let roles = [prq, umq].map(|queue| queue.engine_config.role);
+        assert_eq!(roles, [Role::Posted, Role::Unexpected]);
+        assert_eq!(prq.engine_config.layout, TagLayout::Mpich);
+        // CXI onloads unexpected headers.
+        let of_prq = Leave { takes_along: false, above: None, half_pool: false };
+        assert_eq!((prq.leave, umq.leave), (of_prq, Leave { takes_along: true, ..of_prq }));
+        let queues = |name, value| {
+            let DeviceConfig { prq, umq, .. } = config(&[(name, value), ("rx_size", "77")]);
+            [prq, umq]
+        };
+        assert_eq!(queues("prq_entries", "5").map(|of| of.entries), [5, umq.entries]);
+        assert_eq!(queues("umq_entries", "6").map(|of| of.entries), [prq.entries, 6]);
+        let leaves =
+            |value| queues("preemptive", value).map(|of| (of.leave.above, of.leave.half_pool));
+        assert_eq!(leaves("posted-recv"), [(Some(77), false), (None, false)]);
+        assert_eq!(leaves("unexpected-msg"), [(None, false), (Some(77), false)]);
+        assert_eq!(leaves("pool"), [(None, true); 2]);
+        for of in queues("report", "there") {
+            assert!(of.depths);
+        }
+        for of in queues("kernel", "scalar") {
+            assert_eq!(of.kernel, Kernel::Scalar);
+        }
+        for of in [
+            queues("theta", "9"),
+            queues("k_col", "9"),
+            queues("k_pnp", "9"),
+            queues("nprocs", "9"),
+        ]
+        .map(|[of, _]| of.engine_config)
+        {
+            let EngineConfig { theta, k_collective, k_point_to_point, processes, .. } = of;
+            let changed = [theta, k_collective, k_point_to_point, processes];
+            assert_eq!(changed.iter().filter(|value| **value == 9).count(), 1, "{changed:?}");
+        }
+    }
+
+    #[test]
+    fn refusals_and_promises_are_separate() {
+        let refuse = |value| {
+            let Refuse { any_source, non_contiguous, any_tag, .. } =
+                config(&[("refuse", value)]).refuse;
+            [any_source, non_contiguous, any_tag]
+        };
+        assert_eq!(refuse("any-source"), [true, false, false]);
+        assert_eq!(refuse("non-contiguous"), [false, true, false]);
+        assert_eq!(refuse("any-tag"), [false, false, true]);
+        let limits = config(&[("refuse_below", "7"), ("force_above", "8")]).refuse;
+        assert_eq!((limits.below, limits.force_above), (7, 8));
+        let promise = |name, value| {
+            let Promise { no_any_source, no_any_tag } = config(&[(name, value)]).promise;
+            [no_any_source, no_any_tag]
+        };
+        assert_eq!(promise("assert", "no-any-source"), [true, false]);
+        assert_eq!(promise("assert", "no-any-tag"), [false, true]);
+        assert_eq!(promise("host_engine", "hash"), [true, true]);
+        assert_eq!(promise("host_engine", "list"), [false, false]);
+        assert!(config(&[("times", "on")]).times);
+    }
+
+    #[test]
+    fn each_cost_has_its_parameter() {
+        let names = ["table_ns", "up_ns", "host_ns", "down_ns", "spill_ns", "promote_ns"];
+        let values: Vec<_> = (1..).zip(names).map(|(ns, name)| (name, ns.to_string())).collect();
+        let mut set: Vec<_> = values.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        set.push(("host_entry_ns", "7"));
+        let lookup = |name: &str| {
+            set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
+        let expected = Costs {
+            table: 1000,
+            up: 2000,
+            host: 3000,
+            entry: EntryCost::flat(7000),
+            down: 4000,
+            spill: 5000,
+            promote: 6000,
+        };
+        assert_eq!(costs(&Params::from_lookup(lookup).unwrap()), expected);
     }
 }

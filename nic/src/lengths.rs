@@ -208,6 +208,44 @@ mod tests {
     }
 
     #[test]
+    fn the_last_sample_is_raised_to_a_longer_queue_only() {
+        for (last, now, expected) in [
+            ((5, 5), (3, 4), (5, 5)),
+            ((0, 9), (9, 0), (0, 9)),
+            ((0, 9), (8, 0), (0, 9)),
+            ((0, 9), (9, 1), (9, 1)),
+            ((2, 3), (0, 6), (0, 6)),
+            ((1, 1), (1, 2), (1, 2)),
+            ((3, 3), (1, 6), (1, 6)),
+        ] {
+            let mut lengths = Lengths::sampled();
+            lengths.push(0, (50, 60), (70, 80));
+            lengths.push(1, last, (1, 1));
+            lengths.push(2, (1, 1), last);
+            lengths.raise_last((0, 0), now);
+            assert_eq!((lengths.umq_table[2], lengths.umq_host[2]), expected, "{last:?} {now:?}");
+            assert_eq!((lengths.prq_table[2], lengths.prq_host[2]), (1, 1));
+            assert_eq!((lengths.prq_table[1], lengths.umq_host[0]), (last.0 as u64, 80));
+        }
+    }
+
+    #[test]
+    fn of_a_pair_the_longer_sample_stays() {
+        let thinned = |table: &[u64], host: &[u64]| {
+            let (mut table, mut host) = (table.to_vec(), host.to_vec());
+            thin(&mut table, &mut host);
+            (table, host)
+        };
+        // The first, and of each pair the longer one; the second one if both are as long.
+        let (table, host) = ([9, 1, 0, 5, 3, 2, 4], [9, 4, 3, 0, 3, 3, 1]);
+        assert_eq!(thinned(&table, &host), (vec![9, 1, 3, 4], vec![9, 4, 3, 1]));
+        assert_eq!(thinned(&table[..2], &host[..2]), (vec![9], vec![9]));
+        assert_eq!(thinned(&[3, 0, 1], &[3, 7, 6]), (vec![3, 1], vec![3, 6]));
+        assert_eq!(thinned(&[3, 2, 1], &[3, 4, 4]), (vec![3, 2], vec![3, 4]));
+        assert_eq!(thinned(&[3, 9, 5], &[3, 0, 5]), (vec![3, 5], vec![3, 5]));
+    }
+
+    #[test]
     fn the_table_for_people_has_the_longest_of_each_part() {
         let mut lengths = Lengths::sampled();
         for operation in 0..100_usize {

@@ -59,5 +59,10 @@ mod tests {
         assert_eq!(origin.command, "app --x");
         origin.set_command(&"ä".repeat(COMMAND));
         assert_eq!(origin.command.chars().count(), COMMAND / 2 + 4);
+        origin.set_command(&format!("x{}", "ä".repeat(COMMAND)));
+        assert_eq!(origin.command, format!("x{} ...", "ä".repeat(COMMAND / 2 - 1)));
+        let full = "x".repeat(COMMAND);
+        origin.set_command(&full);
+        assert_eq!(origin.command, full);
     }
 }

@@ -273,6 +273,34 @@ mod tests {
     }
 
     #[test]
+    fn parameters_that_depend_on_each_other_are_checked_to_the_last_value() {
+        let check = |set: &[(&str, &str)]| {
+            Params::from_lookup(lookup(set)).map(drop).map_err(|error| error.to_string())
+        };
+        let pool = |engines, reserved, max| {
+            check(&[
+                ("pool_entries", "100"),
+                ("pool_engines", engines),
+                ("pool_reserved", reserved),
+                ("pool_max", max),
+            ])
+        };
+        assert_eq!(pool("4", "25", "50"), Ok(()));
+        assert!(pool("4", "26", "50").unwrap_err().starts_with("FI_TCAM_POOL_RESERVED=26: "));
+        assert_eq!(pool("1", "50", "50"), Ok(()));
+        assert!(pool("1", "51", "50").unwrap_err().starts_with("FI_TCAM_POOL_RESERVED=51: "));
+        let few = |entries| check(&[("pool_entries", entries), ("pool_engines", "4")]);
+        assert_eq!(few("4"), Ok(()));
+        assert_eq!(
+            few("3").unwrap_err(),
+            "FI_TCAM_POOL_ENGINES=4: allowed is at most FI_TCAM_POOL_ENTRIES=3"
+        );
+        assert!(check(&[("host_engine", "kmeans")]).unwrap_err().starts_with("FI_TCAM_CLUSTERS="));
+        assert_eq!(check(&[("host_engine", "kmeans"), ("clusters", "there")]), Ok(()));
+        assert_eq!(check(&[("host_engine", "list")]), Ok(()));
+    }
+
+    #[test]
     fn unknown_placeholders_in_a_pattern_are_refused() {
         let params = |value| Params::from_lookup(lookup(&[("report", value)]));
         for right in ["", "one", "%h/%r.%p", "50%%/%r", "%%%r%%"] {

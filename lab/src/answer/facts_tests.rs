@@ -8,7 +8,9 @@ use std::path::Path;
 use matching::timing::EntryCost;
 use matching::{Key, Source};
 use nic::message::Envelope;
-use nic::trace::{Encoder, Header, Op, Posted, put_error, put_time};
+use nic::trace::{
+    Encoder, End, HEADER, Header, Op, Posted, STATE, WORD, put_error, put_time, state,
+};
 use tempfile::TempDir;
 
 use super::*;
@@ -86,6 +88,10 @@ fn write(directory: &Path, rank: u32, ops: RankOps, change: impl Fn(&mut Header)
         }
         encoder.op(&mut bytes, op).unwrap();
     }
+    // The recording is complete.
+    let words = (bytes.len() - HEADER) / WORD;
+    let end = state(words as u64, End::Closed(0)).map(u32::to_le_bytes);
+    bytes[HEADER - STATE..HEADER].copy_from_slice(end.as_flattened());
     let name = format!("{rank}.{}.4000.{}.trace", header.pid, header.context);
     fs::write(directory.join(name), bytes).unwrap();
 }

@@ -87,3 +87,31 @@ impl Values {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_values_has_its_limits() {
+        let cases: [(Values, &[&str], &[&str]); 5] = [
+            (Values::Number(2, 5), &["2", "5", "03"], &["1", "6", "+3", "3.0", "", "x"]),
+            (Values::Decimal(1, 2), &["1", "2", "1.5"], &["0.99", "2.01", "NaN", ""]),
+            (Values::Words(&["on", "off"]), &["on", "off"], &["On", "on,off", ""]),
+            (
+                Values::Set(&["a", "b"]),
+                &["none", "a", "b,a", "a,a"],
+                &["none,a", "a,", "a,c", "", "c"],
+            ),
+            (Values::Text, &["", "any thing"], &[]),
+        ];
+        for (values, allowed, refused) in cases {
+            for value in allowed {
+                assert!(values.allows(value), "{value}: {}", values.describe());
+            }
+            for value in refused {
+                assert!(!values.allows(value), "{value}: {}", values.describe());
+            }
+        }
+    }
+}
