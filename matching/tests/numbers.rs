@@ -315,7 +315,8 @@ fn changed_counters_do_not_add_up() {
 
 #[test]
 fn counters_beyond_a_limit_are_refused() {
-    let changes: [(&str, fn(&mut QueueCounters)); 15] = [
+    type Change = fn(&mut QueueCounters);
+    let changes: [(&str, Change); 15] = [
         ("a search depth has 34 of 33", |of| of.search_depth.hit = too_wide()),
         ("a search depth has 34 of 33", |of| of.search_depth.miss = too_wide()),
         ("traversals have 34 of 33", |of| of.traversals.hit = too_wide()),

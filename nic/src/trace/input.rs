@@ -183,7 +183,7 @@ mod tests {
         let mut all = Vec::new();
         loop {
             let taken = all.len();
-            if all.len() % 3 == 0 {
+            if all.len().is_multiple_of(3) {
                 all.extend(input.take::<1>()?.into_iter().flatten());
             } else {
                 all.extend(input.take::<2>()?.into_iter().flatten());

@@ -73,7 +73,10 @@ impl Harness {
         let at = self.arrays[of].push(print_of(item), item, &mut self.places);
         // The holes after the youngest element are used again, if they are in the page of the tail.
         let after = self.expected[of].last().map_or(self.arrays[of].start, |last| last.0 + 1);
-        assert!(at == after || at > after && (after / PAGE < at / PAGE || at % PAGE == 0), "{at}");
+        assert!(
+            at == after || at > after && (after / PAGE < at / PAGE || at.is_multiple_of(PAGE)),
+            "{at}"
+        );
         self.expected[of].push((at, item));
     }
 
@@ -112,7 +115,7 @@ impl Harness {
                 let array = &mut self.arrays[of];
                 let is_sparse = array.note_empty_page(&self.places);
                 assert_eq!(array.head / PAGE, oldest / PAGE);
-                assert!(array.head == array.start || array.head % PAGE == 0);
+                assert!(array.head == array.start || array.head.is_multiple_of(PAGE));
                 let span = array.tail - array.head;
                 assert_eq!(is_sparse, span > PAGE && span > 8 * len);
                 if is_sparse {
@@ -130,7 +133,7 @@ impl Harness {
         for (start, end) in regions {
             let length = end - start;
             assert!(length.is_power_of_two() && length >= SMALLEST);
-            assert!(start % length.min(PAGE) == 0 && end as usize <= self.places.len());
+            assert!(start.is_multiple_of(length.min(PAGE)) && end as usize <= self.places.len());
         }
         // Regions that are given back are used again. An array needs regions of fewer than 8 times
         // its elements in all: 4 times for its region, and as much for those that it left.
