@@ -308,8 +308,9 @@ mod tests {
                 prop_assert_eq!(with_wildcards, expected & in_use & wild);
                 let tag = |own: Fingerprint| agree(Fingerprint { source: key.source, ..own }, key);
                 let some = last.iter().flatten().any(|&(own, _)| tag(own));
-                // The tag of a place that was never set is 0.
-                prop_assert_eq!(lacks_tag, !some && (key.tag != 0 || set == u64::MAX));
+                // Places that were never set have the tag 0.
+                let unset = set != u64::MAX && (key.tag == 0 || key.any_tag != 0);
+                prop_assert_eq!(lacks_tag, !some && !unset);
             }
             let first = (hits & in_use != 0).then(|| (hits & in_use).trailing_zeros());
             prop_assert_eq!(page.first(hits), first.unwrap_or(NO_PLACE));
