@@ -124,7 +124,7 @@ fn recording_with(
 }
 
 fn facts(change: impl Fn(&mut Header)) -> Facts {
-    Facts::of(&[&recording([FIRST, SECOND], change).found], false).unwrap()
+    Facts::of(&[&recording([FIRST, SECOND], change).found], models::specific(), false).unwrap()
 }
 
 fn device<'f>(facts: &'f Facts, name: &str) -> &'f DeviceResult {
@@ -149,7 +149,6 @@ fn the_run_is_described_as_it_was_recorded() {
     assert_eq!((facts.lack, facts.shares, facts.order), (None, None, None));
     assert_eq!(facts.messages, Range::from(50));
     assert_near(facts.seconds, [(SHIFT + SECOND.ns()) as f64 * 1e-9; 2]);
-    assert!(facts.holds_back, "cassini-hardware does");
     assert!(facts.title.starts_with("app on 2 ranks"), "{}", facts.title);
     assert!(facts.sizes.is_empty());
 }
@@ -168,7 +167,7 @@ fn the_need_follows_from_the_operations() {
     assert_eq!((prq, umq, internal), (400.into(), 49.into(), 0.into()));
     assert_eq!((umq_at_least, at_once), (19.into(), 449.into()));
     // Each of four engines has as many entries as rank 0 needs.
-    let DividedPool { device, entries } = facts.divided_pool;
+    let DividedPool { device, entries } = facts.divided_pool.unwrap();
     assert_eq!((device, entries), ("cassini-hybrid", (4 * 320).into()));
 }
 
@@ -176,8 +175,7 @@ fn the_need_follows_from_the_operations() {
 fn devices_are_judged_by_their_spills() {
     let facts = facts(|_| {});
     let names: Vec<_> = facts.devices.iter().map(|of| of.judged.device.as_str()).collect();
-    let expected: Vec<_> =
-        MODELS.iter().map(|model| model.name).filter(|name| *name != "generic").collect();
+    let expected: Vec<_> = models::specific().map(|model| model.name).collect();
     assert_eq!(names, expected);
     let of = |name: &str| {
         let DeviceResult { judged, entries, suffices_in, .. } = device(&facts, name);
@@ -212,13 +210,16 @@ fn several_runs_have_ranges() {
         header.config.insert("arrival".to_owned(), "poll".to_owned());
     };
     let runs = [recording([FIRST, SECOND], |_| {}), recording([less, SECOND], polled)];
-    let facts = Facts::of(&[&runs[0].found, &runs[1].found], false).unwrap();
+    let facts = Facts::of(&[&runs[0].found, &runs[1].found], models::specific(), false).unwrap();
     assert_eq!((facts.runs, facts.polled), (2, 1));
     assert_eq!(facts.messages, Range { least: 40, most: 50 });
     assert_eq!(facts.rank.prq, Range { least: 200, most: 300 });
     assert_eq!(facts.rank.umq_at_least, Range { least: 0, most: 19 });
     assert_eq!(facts.nic.at_once, Range { least: 340, most: 449 });
-    assert_eq!(facts.divided_pool.entries, Range { least: 4 * 210, most: 4 * 320 });
+    assert_eq!(
+        facts.divided_pool.as_ref().unwrap().entries,
+        Range { least: 4 * 210, most: 4 * 320 }
+    );
     let alpu = device(&facts, "alpu");
     assert_eq!((alpu.suffices_in, alpu.judged.overflowed), (1, 44));
     assert!(alpu.cpu_list_percent.least == 0.0 && alpu.cpu_list_percent.most > 0.0);
@@ -226,7 +227,8 @@ fn several_runs_have_ranges() {
 
 #[test]
 fn sizes_for_a_picture_hold_the_elements_that_come_first() {
-    let facts = Facts::of(&[&recording([FIRST, SECOND], |_| {}).found], true).unwrap();
+    let facts =
+        Facts::of(&[&recording([FIRST, SECOND], |_| {}).found], models::specific(), true).unwrap();
     let sizes: Vec<_> = facts.sizes.iter().map(|of| of.entries as usize).collect();
     assert_eq!(sizes, sizes_below(449));
     assert!(sizes.len() > 4);
@@ -267,7 +269,7 @@ fn a_host_with_more_ranks_than_processors_is_crowded() {
             }
         });
         let Facts { processors, crowded, hosts, exit_status, .. } =
-            Facts::of(&[&recording.found], false).unwrap();
+            Facts::of(&[&recording.found], models::specific(), false).unwrap();
         (processors, crowded, hosts, exit_status)
     };
     assert_eq!(of(2, "", None, "a"), (Some(2), false, 1, None));
@@ -317,7 +319,7 @@ fn generated_messages_have_no_processors() {
 fn placed_ranks_have_a_nic_on_each_node() {
     let Recording { found, _directory } = recording([FIRST, SECOND], |_| {});
     let placed = Placed { ppn: NonZeroU32::new(1), placement: None };
-    let facts = Facts::of(&[&found.placed(&placed).unwrap()], false).unwrap();
+    let facts = Facts::of(&[&found.placed(&placed).unwrap()], models::specific(), false).unwrap();
     assert_eq!((facts.nodes, facts.nic.name.as_str()), (Some(2), "rank 0"));
     assert_eq!(facts.nic.at_once, 320.into());
 }
@@ -328,7 +330,7 @@ fn a_run_without_tagged_messages_has_no_facts() {
     let untagged = recording([FIRST, SECOND], |header| header.context = "msg".to_owned());
     for runs in [vec![&untagged], vec![&tagged, &untagged]] {
         let runs: Vec<_> = runs.into_iter().map(|run| &run.found).collect();
-        assert!(matches!(Facts::of(&runs, false), Err(Error::NothingTagged)));
+        assert!(matches!(Facts::of(&runs, models::specific(), false), Err(Error::NothingTagged)));
     }
     // One trace of tagged messages is enough.
     let half = recording([FIRST, SECOND], |header| {
@@ -336,7 +338,7 @@ fn a_run_without_tagged_messages_has_no_facts() {
             header.context = "msg".to_owned();
         }
     });
-    let facts = Facts::of(&[&half.found], false).unwrap();
+    let facts = Facts::of(&[&half.found], models::specific(), false).unwrap();
     assert_eq!((facts.rank.internal, facts.nic.internal), (130.into(), 130.into()));
     assert_eq!(device(&facts, "cassini-software").judged.by_design, 320);
     let cost = device(&facts, "cassini-software").cpu_list_percent;
