@@ -56,6 +56,16 @@ def percent(part, whole):
     return 100 * part / whole if whole else 0.0
 
 
+def told_share(percent):
+    """Returns a share as text. A share that is neither 0 nor 100 is not rounded to 0 or 100."""
+    rounded = f"{percent:.1f}"
+    if rounded not in ("0.0", "100.0") or percent in (0, 100):
+        return f"{rounded} %"
+    if percent < 0.005:
+        return "< 0.01 %"
+    return "> 99.99 %" if percent >= 99.995 else f"{percent:.2f} %"
+
+
 def cost_of_search(entries):
     """Returns the cost in ns of a search of this many entries with cpu-list."""
     points = [(0, 0.0), (64, 64 * 2.7), (1024, 1024 * 4.5), (8192, 8192 * 5.1)]
@@ -92,8 +102,8 @@ class Replay:
     def reasons(self):
         return sum((getattr(of, queue).reasons for of in self.tagged for queue in QUEUES), collections.Counter())
 
-    def spills_of_mpi(self):
-        return sum(getattr(of, queue).counts["spills"] for of in self.own for queue in QUEUES)
+    def of_mpi(self, name):
+        return sum(getattr(of, queue).counts[name] for of in self.own for queue in QUEUES)
 
     def messages(self):
         return sum(of.arrived for of in self.tagged)
@@ -108,7 +118,7 @@ class Replay:
             "at_once_percent": 100 - percent(self.both("spills"), self.both("inserts")),
             "promoted_percent": percent(self.both("promotions"), self.both("inserts")),
             "in_table_percent": percent(self.both("table_matches"), self.messages()),
-            "internal_spills": self.spills_of_mpi(),
+            "internal_spills": self.of_mpi("spills"),
         }
         return found | {f"{queue}_spills": self.count(queue, "spills") for queue in QUEUES}
 
@@ -141,7 +151,7 @@ class Traces:
 
 def judgement(replay, pool):
     """Returns the figures of a judgement, and its sentence."""
-    spills, own = replay.both("spills"), replay.spills_of_mpi() if pool else 0
+    spills, own = replay.both("spills"), replay.of_mpi("spills") if pool else 0
     why, design = [], 0
     for queue in QUEUES:
         of = sum((getattr(context, queue).reasons for context in replay.tagged), collections.Counter())
@@ -153,7 +163,8 @@ def judgement(replay, pool):
     overflowed = spills + own - design
     if overflowed:
         most = max(rest, key=lambda name: (rest[name], name))
-        why.append(f"{'behind spilled' if most == 'order' else most.replace('_', ' ')}: {overflowed:,}")
+        share = percent(overflowed, replay.both("inserts") + (replay.of_mpi("inserts") if pool else 0))
+        why.append(f"{'behind spilled' if most == 'order' else most.replace('_', ' ')}: {overflowed:,} ({told_share(share)})")
     return {"suffices": spills + own == 0, "by_design": design, "overflowed": overflowed, "why": "; ".join(why)}
 
 
@@ -380,7 +391,7 @@ def answered(arguments, what, traces):
     for device, (entries, limits) in zip(told["devices"], DEVICES.values()):
         replay, pool = traces.replay(entries, **limits), device["device"] in POOLS
         ours = judgement(replay, pool)
-        ours |= {"entries": [LARGEST] if pool else list(entries), "suffices_in": int(ours["suffices"])}
+        ours |= {"entries": [LARGEST] if pool else list(entries), "suffices_in": int(ours["suffices"]), "fits_in": int(not ours["overflowed"])}
         for way, name in ((False, "cpu_list_percent"), (True, "with_way_percent")):
             value = float(max(replay.costs(way).values())) * 1e-7 / seconds
             agree(f"{what}, {device['device']} {name}", device[name], {"least": value, "most": value})

@@ -49,6 +49,8 @@ pub(crate) struct DeviceResult {
     pub(crate) entries: Vec<u64>,
     /// Number of runs without a spill.
     pub(crate) suffices_in: usize,
+    /// Number of runs without a spill for lack of space.
+    pub(crate) fits_in: usize,
     /// Modelled time of the host with the costs of `cpu-list`, in per cent of the run, on the rank
     /// where it is highest.
     pub(crate) cpu_list_percent: Range<f64>,
@@ -186,6 +188,7 @@ impl Facts {
                     false => vec![params[0].prq_entries as u64, params[0].umq_entries as u64],
                 },
                 suffices_in: judged.iter().filter(|of| of.suffices).count(),
+                fits_in: judged.iter().filter(|of| of.overflowed == 0).count(),
                 cpu_list_percent: Range::of(of(0).map(|run| run.cost)),
                 with_way_percent: Range::of(of(1).map(|run| run.cost)),
             });

@@ -58,11 +58,49 @@ pub(super) fn products(facts: &Facts) -> impl Iterator<Item = &DeviceResult> {
     facts.devices.iter().filter(|device| device.model.is_product)
 }
 
-/// Returns the cells of a device without the reason: name, entries, whether it holds all elements
-/// (`yes`, `no`, or in how many runs), and both costs.
+/// Returns a sentence on the devices: which hold everything, which are too small, and which leave
+/// elements to the host by design. Returns `None` if no message goes through a NIC.
+fn verdict(facts: &Facts) -> Option<String> {
+    if facts.messages.most == 0 {
+        return None;
+    }
+    let names = |is: &dyn Fn(&DeviceResult) -> bool| -> Vec<_> {
+        products(facts).filter(|of| is(of)).map(|of| of.judged.device.clone()).collect()
+    };
+    let fit = names(&|of| of.suffices_in == facts.runs);
+    let small = names(&|of| of.fits_in < facts.runs);
+    let by_design = names(&|of| of.fits_in == facts.runs && of.suffices_in < facts.runs);
+    let mut told = Vec::new();
+    let everything = if is_lower_bound(facts) { "What was recorded" } else { "Everything" };
+    match fit.as_slice() {
+        [] => told.push("No emulated device holds everything".to_owned()),
+        fit => told.push(format!("{everything} fits {}", listed(fit))),
+    }
+    if !small.is_empty() {
+        let is = if small.len() == 1 { "is" } else { "are" };
+        told.push(format!("{} {is} too small", listed(&small)));
+    }
+    if !by_design.is_empty() {
+        let s = if by_design.len() == 1 { "s" } else { "" };
+        told.push(format!("{} leave{s} elements to the host by design", listed(&by_design)));
+    }
+    Some(told.join(". ") + ".")
+}
+
+/// Returns text such as `a`, `a and b`, or `a, b and c`.
+fn listed(names: &[String]) -> String {
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        names => names.concat(),
+    }
+}
+
+/// Returns the cells of a device without the reason: name, entries, whether its tables are large
+/// enough (`yes`, `no`, or in how many runs; `-` without tables), and both costs.
 pub(super) fn device_cells(device: &DeviceResult, facts: &Facts) -> [String; 5] {
-    let DeviceResult { judged, suffices_in, cpu_list_percent, with_way_percent, .. } = device;
-    let holds = match *suffices_in {
+    let DeviceResult { judged, fits_in, cpu_list_percent, with_way_percent, .. } = device;
+    let fits = match *fits_in {
+        _ if device.entries.iter().all(|&entries| entries == 0) => "-".to_owned(),
         all if all == facts.runs => "yes".to_owned(),
         0 => "no".to_owned(),
         some => format!("{some} of {}", facts.runs),
@@ -70,7 +108,7 @@ pub(super) fn device_cells(device: &DeviceResult, facts: &Facts) -> [String; 5] 
     let sizes: Vec<_> = device.entries.iter().map(|&entries| whole(entries)).collect();
     let cost = |of: &Range<f64>| if facts.generated { "-".to_owned() } else { percent(*of) };
     let [cost, way] = [cpu_list_percent, with_way_percent].map(cost);
-    [judged.device.clone(), sizes.join("+"), holds, cost, way]
+    [judged.device.clone(), sizes.join("+"), fits, cost, way]
 }
 
 /// Returns text such as `8 ranks`, or `1 of 27 ranks` if traces of some were generated.
@@ -230,7 +268,8 @@ fn hints(facts: &Facts) -> Vec<String> {
 fn legend(facts: &Facts) -> Vec<String> {
     let mut legend = vec![
         "a+b: the tables of a rank, for receives and for unexpected messages. One number: a pool of \
-         the NIC. Last column: elements that go to the host."
+         the NIC. Fits: no element goes to the host for lack of space. Refused receives, small \
+         buffers and a missing table are by design."
             .to_owned(),
         "Unavoidable: caused by the order in which each rank sent and received, at any timing."
             .to_owned(),
@@ -295,6 +334,7 @@ pub(crate) fn title(all: &[Facts]) -> String {
 pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
     let mut text = facts.lack.as_deref().map_or_else(String::new, html::lack);
     text += &paragraph(&format!("{}.", ran(facts)));
+    text += &verdict(facts).map_or_else(String::new, |verdict| paragraph(&verdict));
     let mut needs = Sheet::new("Entries needed", ["", "peak of a rank", "peak of a NIC"]);
     need_rows(facts).into_iter().for_each(|cells| needs.row(cells));
     text += &html::table(&needs);
@@ -305,7 +345,7 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
                        range of the runs.";
         text += &html::figure(&picture.svg()?, "Need and cost of overflow", reading);
     }
-    let header = ["device", "entries", "holds all", "search", "+1 us each", "why not all"];
+    let header = ["device", "entries", "fits", "search", "+1 us each", "left to the host"];
     let mut devices = Sheet::new("Devices, and what overflow costs of the run's time", header);
     for device in products(facts) {
         let cells = device_cells(device, facts).into_iter();
@@ -347,6 +387,7 @@ pub(crate) fn lines(facts: &Facts) -> Vec<String> {
     let mut lines = vec![];
     lines.extend(facts.lack.iter().flat_map(|lack| folded(lack, 0)));
     lines.extend(folded(&format!("{}.", ran(facts)), 0).into_iter().take(3));
+    lines.extend(verdict(facts).iter().flat_map(|verdict| folded(verdict, 0)));
     lines.push(String::new());
     lines.push(row(["Entries needed", "peak of a rank", "peak of a NIC"]));
     let [rows @ .., [so, _, entries]] = need_rows(facts);
@@ -356,12 +397,12 @@ pub(crate) fn lines(facts: &Facts) -> Vec<String> {
     lines.push(device_row([
         "Device",
         "entries",
-        "holds",
+        "fits",
         "cost of overflow, %",
         "",
-        "why not all",
+        "left to the host",
     ]));
-    lines.push(device_row(["", "", "all", "search", "+1 us each", ""]));
+    lines.push(device_row(["", "", "", "search", "+1 us each", ""]));
     lines.extend(products(facts).flat_map(|device| of_device(device, facts)));
     lines.push(String::new());
     let item = |text: String| folded(&format!("- {text}"), 2);
@@ -393,18 +434,18 @@ fn row([name, rank, nic]: [&str; 3]) -> String {
 /// Column where the reasons in the row of a device begin.
 const WHY: usize = 58;
 
-fn device_row([name, entries, holds, list, way, why]: [&str; 6]) -> String {
+fn device_row([name, entries, fits, list, way, why]: [&str; 6]) -> String {
     // The heading of the costs is as wide as both of their columns.
     let costs = match way {
         "" => format!("{list:<22}"),
         way => format!("{list:<11}{way:<11}"),
     };
-    format!("{name:<17}{entries:<12}{holds:<7}{costs}{why}").trim_end().to_owned()
+    format!("{name:<17}{entries:<12}{fits:<7}{costs}{why}").trim_end().to_owned()
 }
 
 /// Returns the lines of a device. Reasons that do not fit the first line go to the next lines.
 fn of_device(device: &DeviceResult, facts: &Facts) -> Vec<String> {
-    let [name, entries, holds, cost, way] = device_cells(device, facts);
+    let [name, entries, fits, cost, way] = device_cells(device, facts);
     let mut why = vec![String::new()];
     for part in device.judged.why.split("; ").filter(|part| !part.is_empty()) {
         let line = why.last_mut().expect("there is a line");
@@ -417,7 +458,7 @@ fn of_device(device: &DeviceResult, facts: &Facts) -> Vec<String> {
         }
     }
     let [cost, way] = [cost, way].map(|of| narrow(&of));
-    let first = [&name, &entries, &holds, &cost, &way, &why[0]];
+    let first = [&name, &entries, &fits, &cost, &way, &why[0]];
     let mut rows = vec![cut(&device_row(first.map(String::as_str)), WIDTH)];
     let rest = why[1..].iter().map(|part| cut(&format!("{:WHY$}{part}", ""), WIDTH));
     rows.extend(rest);
@@ -473,6 +514,7 @@ mod tests {
             },
             entries: entries.to_vec(),
             suffices_in: 0,
+            fits_in: 0,
             cpu_list_percent: range(10.04, 99.96),
             with_way_percent: range(10.04, 99.96),
         };
@@ -576,6 +618,43 @@ mod tests {
     fn suffices(facts: &mut Facts, name: &str) {
         let device = facts.devices.iter_mut().find(|of| of.judged.device == name).unwrap();
         (device.judged.suffices, device.suffices_in) = (true, facts.runs);
+        device.fits_in = facts.runs;
+    }
+
+    #[test]
+    fn the_verdict_names_each_device_once() {
+        let told = |change| verdict(&changed(change)).unwrap();
+        fn by_design(facts: &mut Facts, at: usize) {
+            facts.devices[at].fits_in = facts.runs;
+        }
+        assert_eq!(
+            told(|_| {}),
+            "No emulated device holds everything. cassini-hybrid, cassini-hardware, \
+             cassini-software, connectx, portals4-ref, alpu and uet are too small."
+        );
+        assert_eq!(
+            told(|of| {
+                for name in ["cassini-hybrid", "cassini-hardware", "portals4-ref"] {
+                    suffices(of, name);
+                }
+                by_design(of, 2);
+                by_design(of, 3);
+                of.devices.truncate(6);
+            }),
+            "Everything fits cassini-hybrid, cassini-hardware and portals4-ref. alpu is too small. \
+             cassini-software and connectx leave elements to the host by design."
+        );
+        let told = told(|of| {
+            of.exit_status = Some(1);
+            of.devices.truncate(3);
+            suffices(of, "cassini-hybrid");
+            suffices(of, "cassini-hardware");
+            by_design(of, 2);
+        });
+        let told: Vec<_> = told.split(". ").collect();
+        assert_eq!(told[0], "What was recorded fits cassini-hybrid and cassini-hardware");
+        assert_eq!(told[1], "cassini-software leaves elements to the host by design.");
+        assert_eq!(verdict(&changed(|of| of.messages.most = 0)), None);
     }
 
     #[test]
@@ -714,12 +793,12 @@ mod tests {
             row(|of| of.generated = true, 0),
             ["cassini-hybrid   65,536      no     -          -"]
         );
-        for (change, holds) in [
+        for (change, fits) in [
             ((|of| suffices(of, "cassini-hybrid")) as fn(&mut Facts), "yes"),
             (|of| (suffices(of, "cassini-hybrid"), of.runs = 2).1, "1 of 2"),
         ] {
             let facts = changed(change);
-            assert_eq!(device_cells(&facts.devices[0], &facts)[2], holds);
+            assert_eq!(device_cells(&facts.devices[0], &facts)[2], fits);
         }
         assert_eq!(
             products(&changed(|of| of.devices[0].model = *models::named("ideal").unwrap())).count(),
@@ -762,9 +841,10 @@ mod tests {
         let parts = [
             "no trace of rank 3",
             "<p>fds_gather",
+            "are too small",
             "Entries needed",
             "<svg",
-            "portals4-ref",
+            "1,024+1,024",
             "table full: 1,520",
             "<li>",
             "<blockquote>",

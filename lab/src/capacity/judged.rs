@@ -6,7 +6,7 @@ use nic::models;
 use serde::Serialize;
 
 use crate::results::Summary;
-use crate::text::{count, total, whole};
+use crate::text::{count, percent, share, total, whole};
 
 /// A device with the result of a replay on it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -58,7 +58,12 @@ impl Judged {
             tell(short, format!("small buffers: {}{}", whole(short), mpis(of.short)));
         }
         if spills > design {
-            why.push(overflow(prq, umq, own, spills - design));
+            let of_mpi =
+                [&sum.msg.prq, &sum.msg.umq].map(|queue| if pool { queue.inserts } else { 0 });
+            let inserts = total([prq.inserts, umq.inserts, of_mpi[0], of_mpi[1]]);
+            let overflowed = spills - design;
+            let count = format!("{} ({})", whole(overflowed), share(percent(overflowed, inserts)));
+            why.push(format!("{}: {count}{}", main_reason(prq, umq), mpis(own)));
         }
         let (device, why) = (device.to_owned(), why.join("; "));
         Self { device, suffices: spills == 0, by_design: design, overflowed: spills - design, why }
@@ -70,17 +75,15 @@ fn mpis(own: u64) -> String {
     if own > 0 { format!(", {} of them the MPI's", whole(own)) } else { String::new() }
 }
 
-/// Returns text on an overflow: its main reason and its number of elements.
-fn overflow(prq: &QueueCounters, umq: &QueueCounters, own: u64, overflowed: u64) -> String {
+/// Returns the main reason why elements overflowed.
+fn main_reason(prq: &QueueCounters, umq: &QueueCounters) -> &'static str {
     let of = prq.block_reasons.iter().zip(umq.block_reasons.iter());
     let reasons = of.filter(|((reason, _), _)| !["disabled", "refused", "short"].contains(reason));
     let most = reasons.map(|((reason, prq), (_, umq))| (total([prq, umq]), reason)).max();
-    let own = mpis(own);
-    let reason =
-        most.filter(|(elements, _)| *elements > 0).map_or("pool empty", |(_, reason)| reason);
-    match reason {
-        "order" => format!("behind spilled: {}{own}", whole(overflowed)),
-        reason => format!("{reason}: {}{own}", whole(overflowed)),
+    match most.filter(|(elements, _)| *elements > 0) {
+        None => "pool empty",
+        Some((_, "order")) => "behind spilled",
+        Some((_, reason)) => reason,
     }
 }
 
@@ -120,18 +123,18 @@ mod tests {
         let judged = |report| Judged::of("x", &Summary::of(&[report]).unwrap(), true);
         let full = judged(report.clone());
         assert_eq!((full.suffices, full.by_design, full.overflowed), (false, 0, 15));
-        assert_eq!(full.why, "table full: 15");
+        assert_eq!(full.why, "table full: 15 (60.0 %)");
         let reasons = &mut report.tagged.prq.block_reasons;
         (reasons.table_full, reasons.short, reasons.disabled) = (3, 2, 10);
         let mixed = judged(report.clone());
         assert_eq!((mixed.by_design, mixed.overflowed), (12, 3));
-        assert_eq!(mixed.why, "has no PRQ; small buffers: 2; table full: 3");
+        assert_eq!(mixed.why, "has no PRQ; small buffers: 2; table full: 3 (12.0 %)");
         // The MPI's own elements take entries from a pool.
         let mut own = sample(0, 30, 25);
         own.msg.prq.spills = 4;
         let overflows = judged(own.clone());
         assert_eq!((overflows.suffices, overflows.overflowed), (false, 4));
-        assert_eq!(overflows.why, "pool empty: 4, 4 of them the MPI's");
+        assert_eq!(overflows.why, "pool empty: 4 (16.0 %), 4 of them the MPI's");
         own.msg.prq.block_reasons.refused = 4;
         let refused = judged(own);
         assert_eq!((refused.suffices, refused.by_design, refused.overflowed), (false, 4, 0));
