@@ -57,13 +57,10 @@ def percent(part, whole):
 
 
 def told_share(percent):
-    """Returns a share as text. A share that is neither 0 nor 100 is not rounded to 0 or 100."""
-    rounded = f"{percent:.1f}"
-    if rounded not in ("0.0", "100.0") or percent in (0, 100):
-        return f"{rounded} %"
-    if percent < 0.005:
-        return "< 0.01 %"
-    return "> 99.99 %" if percent >= 99.995 else f"{percent:.2f} %"
+    """Returns a share in whole per cent, of which only 0 and 100 are written as such."""
+    if 0 < percent < 1:
+        return "< 1 %"
+    return "> 99 %" if 99 < percent < 100 else f"{percent:.0f} %"
 
 
 def cost_of_search(entries):

@@ -96,14 +96,14 @@ fn listed(names: &[String]) -> String {
 }
 
 /// Returns the cells of a device without the reason: name, entries, whether its tables are large
-/// enough (`yes`, `no`, or in how many runs; `-` without tables), and both costs.
+/// enough (`yes`, `no`, or in how many runs, `1/3`; `-` without tables), and both costs.
 pub(super) fn device_cells(device: &DeviceResult, facts: &Facts) -> [String; 5] {
     let DeviceResult { judged, fits_in, cpu_list_percent, with_way_percent, .. } = device;
     let fits = match *fits_in {
         _ if device.entries.iter().all(|&entries| entries == 0) => "-".to_owned(),
         all if all == facts.runs => "yes".to_owned(),
         0 => "no".to_owned(),
-        some => format!("{some} of {}", facts.runs),
+        some => format!("{some}/{}", facts.runs),
     };
     let sizes: Vec<_> = device.entries.iter().map(|&entries| whole(entries)).collect();
     let cost = |of: &Range<f64>| if facts.generated { "-".to_owned() } else { percent(*of) };
@@ -432,15 +432,15 @@ fn row([name, rank, nic]: [&str; 3]) -> String {
 }
 
 /// Column where the reasons in the row of a device begin.
-const WHY: usize = 58;
+const WHY: usize = 56;
 
 fn device_row([name, entries, fits, list, way, why]: [&str; 6]) -> String {
     // The heading of the costs is as wide as both of their columns.
     let costs = match way {
-        "" => format!("{list:<22}"),
-        way => format!("{list:<11}{way:<11}"),
+        "" => format!("{list:<21}"),
+        way => format!("{list:<11}{way:<10}"),
     };
-    format!("{name:<17}{entries:<12}{fits:<7}{costs}{why}").trim_end().to_owned()
+    format!("{name:<17}{entries:<12}{fits:<6}{costs}{why}").trim_end().to_owned()
 }
 
 /// Returns the lines of a device. Reasons that do not fit the first line go to the next lines.
@@ -465,9 +465,16 @@ fn of_device(device: &DeviceResult, facts: &Facts) -> Vec<String> {
     rows
 }
 
-/// Returns a share or a range of shares without the unit, which is in the heading of the column.
+/// Returns a share or a range of shares without the unit, which is in the heading of the column. If
+/// a range is as wide as the column, its least share is rounded down.
 fn narrow(share: &str) -> String {
-    share.replace(" to ", "-").replace(" %", "")
+    match share.trim_end_matches(" %").split_once(" to ") {
+        None => share.trim_end_matches(" %").to_owned(),
+        Some((least, most)) if least.len() + most.len() > 8 => {
+            format!("{}-{most}", least.split('.').next().unwrap_or_default())
+        }
+        Some((least, most)) => format!("{least}-{most}"),
+    }
 }
 
 #[cfg(test)]
@@ -485,7 +492,8 @@ mod tests {
         let told = |least, most| narrow(&percent(Range { least, most }));
         assert_eq!(told(0.0, 0.0), "0");
         assert_eq!(told(2.46, 2.46), "2.5");
-        assert_eq!(told(10.04, 99.96), "10.0-99.96");
+        assert_eq!(told(10.94, 99.96), "10-99.96");
+        assert_eq!(told(10.04, 16.04), "10.0-16.0");
         assert_eq!(told(0.001, 0.002), "< 0.01");
         assert_eq!(told(0.001, 0.012), "0-0.01");
         assert_eq!(told(0.0, 0.2), "0-0.2");
@@ -784,18 +792,18 @@ mod tests {
         assert_eq!(
             row(|_| {}, 3),
             [
-                "connectx         1,023+0     no     10.0-99.96 10.0-99.96 small buffers: 1,163;",
-                "                                                          has no UMQ",
+                "connectx         1,023+0     no    10-99.96   10-99.96  small buffers: 1,163;",
+                "                                                        has no UMQ",
             ]
         );
         assert_eq!(row(|_| {}, 2)[0].split_once("has").unwrap().1, " no PRQ; has no UMQ");
         assert_eq!(
             row(|of| of.generated = true, 0),
-            ["cassini-hybrid   65,536      no     -          -"]
+            ["cassini-hybrid   65,536      no    -          -"]
         );
         for (change, fits) in [
             ((|of| suffices(of, "cassini-hybrid")) as fn(&mut Facts), "yes"),
-            (|of| (suffices(of, "cassini-hybrid"), of.runs = 2).1, "1 of 2"),
+            (|of| (suffices(of, "cassini-hybrid"), of.runs = 2).1, "1/2"),
         ] {
             let facts = changed(change);
             assert_eq!(device_cells(&facts.devices[0], &facts)[2], fits);

@@ -6,7 +6,7 @@ use nic::models;
 use serde::Serialize;
 
 use crate::results::Summary;
-use crate::text::{count, percent, share, total, whole};
+use crate::text::{count, percent, total, whole, whole_share};
 
 /// A device with the result of a replay on it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -62,7 +62,7 @@ impl Judged {
                 [&sum.msg.prq, &sum.msg.umq].map(|queue| if pool { queue.inserts } else { 0 });
             let inserts = total([prq.inserts, umq.inserts, of_mpi[0], of_mpi[1]]);
             let overflowed = spills - design;
-            let count = format!("{} ({})", whole(overflowed), share(percent(overflowed, inserts)));
+            let count = format!("{} ({})", whole(overflowed), whole_share(percent(overflowed, inserts)));
             why.push(format!("{}: {count}{}", main_reason(prq, umq), mpis(own)));
         }
         let (device, why) = (device.to_owned(), why.join("; "));
@@ -123,18 +123,18 @@ mod tests {
         let judged = |report| Judged::of("x", &Summary::of(&[report]).unwrap(), true);
         let full = judged(report.clone());
         assert_eq!((full.suffices, full.by_design, full.overflowed), (false, 0, 15));
-        assert_eq!(full.why, "table full: 15 (60.0 %)");
+        assert_eq!(full.why, "table full: 15 (60 %)");
         let reasons = &mut report.tagged.prq.block_reasons;
         (reasons.table_full, reasons.short, reasons.disabled) = (3, 2, 10);
         let mixed = judged(report.clone());
         assert_eq!((mixed.by_design, mixed.overflowed), (12, 3));
-        assert_eq!(mixed.why, "has no PRQ; small buffers: 2; table full: 3 (12.0 %)");
+        assert_eq!(mixed.why, "has no PRQ; small buffers: 2; table full: 3 (12 %)");
         // The MPI's own elements take entries from a pool.
         let mut own = sample(0, 30, 25);
         own.msg.prq.spills = 4;
         let overflows = judged(own.clone());
         assert_eq!((overflows.suffices, overflows.overflowed), (false, 4));
-        assert_eq!(overflows.why, "pool empty: 4 (16.0 %), 4 of them the MPI's");
+        assert_eq!(overflows.why, "pool empty: 4 (16 %), 4 of them the MPI's");
         own.msg.prq.block_reasons.refused = 4;
         let refused = judged(own);
         assert_eq!((refused.suffices, refused.by_design, refused.overflowed), (false, 4, 0));

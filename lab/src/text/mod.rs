@@ -9,5 +9,5 @@ pub(crate) mod numbers;
 pub(crate) mod progress;
 pub(crate) mod sheet;
 
-pub(crate) use self::numbers::{bytes, count, entries, percent, share, total, whole};
+pub(crate) use self::numbers::{bytes, count, entries, percent, share, total, whole, whole_share};
 pub(crate) use self::sheet::{Sheet, WIDTH, cut, folded};

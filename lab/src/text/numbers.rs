@@ -44,6 +44,17 @@ pub(crate) fn share(percent: f64) -> String {
     }
 }
 
+/// Returns a share in whole per cent, such as `12 %`. Only 0 and 100 are written as such.
+pub(crate) fn whole_share(percent: f64) -> String {
+    match percent {
+        ..=0.0 => "0 %".to_owned(),
+        100.0.. => "100 %".to_owned(),
+        ..1.0 => "< 1 %".to_owned(),
+        _ if percent > 99.0 => "> 99 %".to_owned(),
+        _ => format!("{percent:.0} %"),
+    }
+}
+
 /// Returns a number with its noun, in the plural except for 1.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", whole(number), if number == 1 { "" } else { "s" })
@@ -57,6 +68,12 @@ pub(crate) fn entries(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_shares_are_not_rounded_to_all_or_nothing() {
+        let told = [0.0, 0.99, 1.0, 12.4, 99.0, 99.01, 100.0].map(whole_share);
+        assert_eq!(told, ["0 %", "< 1 %", "1 %", "12 %", "99 %", "> 99 %", "100 %"]);
+    }
 
     #[test]
     fn thousands_are_set_apart() {
