@@ -57,10 +57,8 @@ pub struct QueueCounters {
     /// Elements moved from the host to a table entry that became free.
     pub promotions: u64,
     /// Elements moved from the table to the host when the context left its tables (`sticky`).
-    #[serde(default)]
     pub onloads: u64,
     /// Elements whose poster or sender was held back (`flow-control`).
-    #[serde(default)]
     pub held_back: u64,
     /// Elements cancelled or dropped while in the table.
     pub table_cancels: u64,
@@ -78,16 +76,12 @@ pub struct QueueCounters {
     /// would have spilled.
     pub high_water: u64,
     /// Queues the host engine made for collective operations.
-    #[serde(default)]
     pub dedicated_collective: u64,
     /// Queues the host engine made for point-to-point partners.
-    #[serde(default)]
     pub dedicated_point_to_point: u64,
     /// Dedicated queues of both kinds by level, first level first.
-    #[serde(default)]
     pub dedicated_levels: ByKind<Vec<u64>>,
     /// Elements on the host whose source no cluster names (`kmeans`).
-    #[serde(default)]
     pub unclustered: u64,
     /// Sources that added elements to the queue, with their numbers of elements. Any-source
     /// elements are not attributed to a source. Empty in a sum, or if not requested.
@@ -96,18 +90,14 @@ pub struct QueueCounters {
     /// Reasons for spills, each counted at its spill.
     pub block_reasons: BlockReasons,
     /// Counters by kind of traffic.
-    #[serde(default)]
     pub kinds: ByKind<KindCounters>,
     /// Time charged by the timing model.
-    #[serde(default)]
     pub modelled: ModelledTime,
     /// Measured time of operations; zero if not requested.
-    #[serde(default)]
     pub measured: MeasuredTime,
     /// Search depths; empty if not requested.
     pub search_depth: SearchDepth,
     /// Traversals on the host; empty if not requested.
-    #[serde(default)]
     pub traversals: Traversals,
 }
 
@@ -172,7 +162,7 @@ impl QueueCounters {
                 self.dedicated_point_to_point,
             ),
         ] {
-            // Reports of versions before levels were counted have no levels.
+            // Engines with a queue for each source have no levels.
             if !levels.is_empty() && sum(levels) != i128::from(all) {
                 return Err(format!(
                     "{name}: levels with {levels:?} queues do not add up to {all} dedicated queues"
@@ -193,8 +183,7 @@ impl QueueCounters {
             profile.check(histogram.total()).map_err(|why| format!("traversals: {why}"))?;
         }
         let counted = hit.total() > 0 || miss.total() > 0;
-        // Reports of earlier versions have no traversals. Traversals also count peeks, which
-        // `host_matches` does not.
+        // Traversals may not be requested. They also count peeks, which `host_matches` does not.
         if counted && hit.total() < self.host_matches {
             return Err(format!(
                 "traversals of {} searches with a match are counted, but the host had {} matches",

@@ -46,7 +46,6 @@ impl Watch {
 
 /// Number of executions of an operation, and their total time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Spent {
     /// Number of executions.
     pub count: u64,
@@ -68,7 +67,6 @@ impl Spent {
 
 /// A value for the table and one for the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct ByPlace {
     /// In the table.
     pub table: Spent,
@@ -79,7 +77,6 @@ pub struct ByPlace {
 /// Measured time of a queue's operations; zero if nothing was measured. A promotion is a removal
 /// from the host and an insertion into the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct MeasuredTime {
     /// Searches, including peeks.
     pub search: ByPlace,

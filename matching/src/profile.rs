@@ -20,7 +20,6 @@ const BITS: u32 = 40;
 
 /// Values of one kind: traversals of searches, or sizes of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Profile {
     /// Number of values.
     pub count: u64,
@@ -158,8 +157,8 @@ impl Profile {
         self.buckets.iter().map(|(bucket, count)| (lowest(bucket), lowest(bucket + 1) - 1, count))
     }
 
-    /// Checks that every value is in a bucket, and that there are `values` values, or none, as in
-    /// reports of earlier versions.
+    /// Checks that every value is in a bucket, and that there are `values` values, or none if they
+    /// are not requested.
     ///
     /// # Errors
     /// A description of the violated condition.

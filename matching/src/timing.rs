@@ -151,7 +151,6 @@ pub struct Timing {
 /// Time that the timing model charged to a queue, separate from measured time; zero if the model is
 /// off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct ModelledTime {
     /// Searches of the table, including peeks.
     pub table_searches: u64,

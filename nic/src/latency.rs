@@ -20,7 +20,6 @@ const PART_BITS: u32 = PARTS.trailing_zeros();
 
 /// Latencies of one kind of operations in picoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Latencies {
     /// Number of operations.
     pub count: u64,
@@ -99,7 +98,6 @@ pub(crate) enum Operation {
 
 /// Latencies by kind of operation. Empty if the timing model is off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Latency {
     /// Messages that arrived: time until the message is matched or kept as unexpected.
     pub arrivals: Latencies,

@@ -20,10 +20,8 @@ const LINES: usize = 16;
 
 /// Lengths of PRQ and UMQ over time. Sample `i` is the length of each queue at its longest within
 /// the `every` posts and arrivals up to operation `i * every`. The last sample also covers the
-/// operations after it. In reports of earlier versions, a sample is the length after operation `i *
-/// every`.
+/// operations after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Lengths {
     /// Number of operations from one sample to the next (k). Zero if nothing was recorded; then
     /// there are no samples.

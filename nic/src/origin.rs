@@ -10,7 +10,6 @@ const COMMAND: usize = 1024;
 
 /// The run in which the counts were made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Origin {
     /// Command line of the process.
     pub command: String,

@@ -65,17 +65,12 @@
 //! *again* record is overwritten with a higher count.
 //!
 //! Operations are in the order of the file, which is the order in which the device handled them.
-//! Their times never decrease. If the header says that times are exact, each operation has its own
-//! time: that of the call that made it, and for an arrival the time at which the message came. The
-//! sender of the message writes that time into the slot (`channel/src/wire.rs`) or into the frame of
-//! the network. The receiver of a frame knows the offset of the clocks within an *error*
+//! Their times never decrease. The time of an operation is that of the call that made it, and for
+//! an arrival the time at which the message came. The sender of the message writes that time into
+//! the slot (`channel/src/wire.rs`) or into the frame of the network. The receiver of a frame knows the offset of the clocks within an *error*
 //! (`channel/src/net/peer_clock.rs`). Up to the first such record, the error is 0. A message to
 //! receives that several endpoints share has the time at which the device handled it. A message that
 //! came before the previous operation has the time of that operation.
-//!
-//! Times of version 6 are coarse, because it had neither *step*, *later* nor *error*. An operation
-//! has the time of the recorder's last reading of the clock, which was at most 64 operations before.
-//! So the operation was made between that time and the next recorded one.
 //!
 //! Matching depends only on the operations, so a replay with the recorded configuration gives the
 //! counts of the provider.
@@ -102,9 +97,6 @@ use crate::plain;
 
 /// First bytes of a trace.
 pub const MAGIC: &str = "tcam-trace 7\n";
-/// First bytes of a trace of the previous version, which can be read as well. They are as long as
-/// [`MAGIC`].
-const PREVIOUS: &str = "tcam-trace 6\n";
 /// First bytes of a trace of any version.
 const ANY_VERSION: &str = "tcam-trace ";
 /// Bytes of the header.
@@ -136,19 +128,13 @@ pub struct Header {
     /// Path of the program.
     pub program: String,
     /// The run that the trace is from.
-    #[serde(default)]
     pub origin: Origin,
     /// Bytes of the window after the header; 0 without a window.
-    #[serde(default)]
     pub window: u32,
     /// Start of the recording, in nanoseconds since 1970.
     pub start_ns: u64,
     /// Start of the recording in nanoseconds of the host's `CLOCK_MONOTONIC`; 0 if it is unknown.
-    #[serde(default)]
     pub start_clock_ns: u64,
-    /// Whether each operation has its own time; see the module.
-    #[serde(default)]
-    pub exact_times: bool,
     /// The tag layout in force (`auto` resolved).
     pub layout: String,
     /// The `FI_TCAM_*` values in force, by name, see
@@ -215,8 +201,7 @@ impl<R: Read> Reader<R> {
         if len == 0 {
             return Err(TraceError::Empty);
         }
-        let begins = |magic: &str| magic.as_bytes().starts_with(&bytes[..len]);
-        if len < MAGIC.len() && (begins(MAGIC) || begins(PREVIOUS)) {
+        if len < MAGIC.len() && MAGIC.as_bytes().starts_with(&bytes[..len]) {
             return Err(TraceError::Short(len));
         }
         check_version(&bytes[..len])?;
@@ -345,10 +330,10 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
-/// Checks that these are the first bytes of a trace of this version or the previous one.
+/// Checks that these are the first bytes of a trace of this version.
 fn check_version(bytes: &[u8]) -> Result<(), TraceError> {
     match bytes.strip_prefix(ANY_VERSION.as_bytes()) {
-        _ if [MAGIC, PREVIOUS].iter().any(|magic| bytes.starts_with(magic.as_bytes())) => Ok(()),
+        _ if bytes.starts_with(MAGIC.as_bytes()) => Ok(()),
         Some([_, _, ..]) => Err(TraceError::Version),
         _ => Err(TraceError::Foreign),
     }
@@ -383,7 +368,7 @@ pub enum TraceError {
     #[error("not a tcam trace")]
     Foreign,
     /// The trace is of another version.
-    #[error("a trace of another version of tcam: this tcam reads trace versions 6 and 7")]
+    #[error("a trace in the format of another version of tcam: record it again")]
     Version,
     /// The header is damaged.
     #[error("the header is damaged: {0}")]

@@ -136,13 +136,15 @@ class Writer:
     KEY, TIME, MULTI, POST, ANYWAY, HELD, ARRIVE = 1, 2, 3, 5, 6, 7, 8
     PEEK, CANCEL, DROP, CLAIM, DISCARD, TURN = 9, 11, 12, 17, 18, 21
     ANY = 0xFFFF_FFFF
+    ORIGIN = {"command": "", "mpi": "", "processors": "", "started_s": 0}
 
     def __init__(self, rank, context):
         self.words, self.place = [], 0
         self.header = {
             "context": context, "tcam": "0.1.0", "libfabric": "2.5", "host": "brute", "rank": rank,
             "pid": 100 + rank, "address": f"127.0.0.1:{4000 + rank}", "program": "brute",
-            "start_ns": 0, "layout": "opaque", "config": {},
+            "origin": self.ORIGIN, "window": 0, "start_ns": 0, "start_clock_ns": 0, "layout": "opaque",
+            "config": {},
         }  # fmt: skip
 
     def put(self, kind, key=None, length=0, flag=0, numbers=()):
@@ -161,7 +163,7 @@ class Writer:
         self.words.append(self.TURN | is_device << 5 | thread << 6)
 
     def write(self, path):
-        header = f"tcam-trace 6\n{json.dumps(self.header)}".encode().ljust(8192 - 16)
+        header = f"tcam-trace 7\n{json.dumps(self.header)}".encode().ljust(8192 - 16)
         words = struct.pack(f"<{len(self.words)}I", *self.words)
         path.write_bytes(header + bytes(8) + struct.pack("<II", 3, 0) + words)
 

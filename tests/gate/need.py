@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Checks the number of entries that a NIC needs. A brute-force computation, from operations.csv alone,
 must agree with `tcam sweep`, with `tcam answer`, and with the smallest pool for which `tcam replay --with`
-has no spill. The traces are generated ones, the recordings in tests/data, of which one is of trace
-version 6 and so has coarse times, and new recordings of a program whose ranks hold receives one after
-the other."""
+has no spill. The traces are generated ones, the recordings in tests/data, and new recordings of a
+program whose ranks hold receives one after the other."""
 
 import argparse
 import bisect
@@ -28,14 +27,9 @@ PLACE = runs.TARGET / "need-tests"
 RANKS = 4
 # Ranks per node (--ppn), and the placement. With 0 the options are omitted: all ranks share one NIC.
 PLACEMENTS = [(0, "block"), (1, "block"), (2, "block"), (2, "cyclic"), (4, "block")]
-# Recordings, the ranks per node of their placement, and their times.
+# Recordings, and the ranks per node of their placement.
 DATA = runs.ROOT / "tests" / "data"
-RECORDED = [
-    ("hpcg-16", 8, "exact"),
-    ("lulesh-27", 9, "exact"),
-    ("lulesh-27-version-6", 9, "coarse"),
-    ("snap-16", 8, "exact"),
-]
+RECORDED = [("hpcg-16", 8), ("lulesh-27", 9), ("snap-16", 8)]
 # Largest error in nanoseconds of a time of a new recording; see lab/src/capacity/need.rs.
 ERROR = 100
 LARGEST = 1 << 30
@@ -116,7 +110,7 @@ class Operation:
 
 def history(operations, times):
     """Returns the operations of all traces. `times` is "generated" if the order of all operations is
-    exact, "coarse" if an operation lies between its time and the next one, or "exact"."""
+    exact, otherwise "exact"."""
     contexts = {}
     for row in operations:
         contexts.setdefault((int(row["rank"]), row["context"]), []).append(row)
@@ -140,14 +134,8 @@ def history(operations, times):
             now.append(Operation(rank, name, int(row["ns"])))
             context.play(row)
         check(not context.differ, f"rank {rank}, {name}: {context.differ[:3]}")
-        following = LARGEST << 40
-        for of, after in zip(reversed(now), [None, *reversed(now)]):
-            if after is not None and after.ns != of.ns:
-                following = after.ns
-            if times == "coarse":
-                of.last = following
-            elif times == "exact":
-                of.first, of.last = of.ns - ERROR, of.ns + ERROR
+        for of in now if times == "exact" else []:
+            of.first, of.last = of.ns - ERROR, of.ns + ERROR
         done += now
     done.sort(key=lambda of: of.ns)
     if times == "generated":
@@ -183,7 +171,7 @@ def peak(units):
     return least, most
 
 
-def needs(done, ranks, ppn, placement, times):
+def needs(done, ranks, ppn, placement):
     """Returns the range of the peak number of elements on a NIC and the peak on a rank, for each kind:
     PRQ, UMQ, or internal (untagged), and all kinds together (`at_once`)."""
     nodes = -(-ranks // ppn) if ppn else 1
@@ -195,30 +183,28 @@ def needs(done, ranks, ppn, placement, times):
 
     units, now = collections.defaultdict(Unit), collections.Counter()
     for of in done:
-        # With coarse times, the order of the two traces of a rank is uncertain as well.
-        unit, changed = (of.rank, of.context if times == "coarse" else ""), set()
+        changed = set()
         for kind, source, change in of.changes:
             if ppn and source is not None and node(source) == node(of.rank):
                 continue
             for count in (kind, "at_once"):
-                now[unit, count] += change
+                now[of.rank, count] += change
                 changed.add(count)
         for count in changed:
-            units[unit, count].add(now[unit, count], of)
+            units[of.rank, count].add(now[of.rank, count], of)
     found = {"nic": {}, "rank": {}}
     for count in (*KINDS, "at_once"):
-        on_rank, on_nic = collections.defaultdict(list), collections.defaultdict(list)
-        for ((rank, _), of), unit in units.items():
+        alone, on_nic = {}, collections.defaultdict(list)
+        for (rank, of), unit in units.items():
             if of == count:
-                on_rank[rank].append(unit)
+                alone[rank] = max(unit.values)
                 on_nic[node(rank)].append(unit)
-        alone = {rank: peak(of) if len(of) > 1 else (max(of[0].values),) * 2 for rank, of in on_rank.items()}
-        found["rank"][count] = max((most for _, most in alone.values()), default=0)
+        found["rank"][count] = max(alone.values(), default=0)
         ranges = [(0, 0)]
         for at, of in on_nic.items():
             least, most = peak(of)
             # All ranks together hold at least what one of them holds.
-            ranges.append((max(least, *(alone[rank][0] for rank in alone if node(rank) == at), 0), most))
+            ranges.append((max(least, *(alone[rank] for rank in alone if node(rank) == at), 0), most))
         found["nic"][count] = {"least": max(of[0] for of in ranges), "most": max(of[1] for of in ranges)}
     return found["nic"], {kind: found["rank"][kind] for kind in KINDS}
 
@@ -253,7 +239,7 @@ def judge(arguments, what, place, placements, times):
     for ppn, placement in placements:
         words = [f"--ppn={ppn}", f"--placement={placement}"] if ppn else []
         name = f"{what} {' '.join(words)}"
-        by_hand = dict(zip(("nic", "rank"), needs(done, ranks, ppn, placement, times)))
+        by_hand = dict(zip(("nic", "rank"), needs(done, ranks, ppn, placement)))
         least, nic = by_hand["nic"]["at_once"].values()
         out = f"--out={PLACE / 'sweep'}"
         pool = tcam(arguments, "sweep", "--json=-", out, "--set=pool=node", *words, "--trace", place)
@@ -377,9 +363,9 @@ def main():
         generate(place, seed)
         judge(arguments, f"seed {seed}", place, PLACEMENTS, "generated")
     written_by_hand(arguments)
-    for name, ppn, times in RECORDED:
+    for name, ppn in RECORDED:
         shutil.unpack_archive(DATA / f"{name}.tar.xz", PLACE)
-        judge(arguments, name, PLACE / name, [(0, "block"), (ppn, "block"), (ppn, "cyclic")], times)
+        judge(arguments, name, PLACE / name, [(0, "block"), (ppn, "block"), (ppn, "cyclic")], "exact")
     staggered(arguments)
     print(f"  {time.monotonic() - start:.0f} s")
     return exit_code()

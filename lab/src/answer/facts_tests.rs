@@ -71,7 +71,6 @@ fn write(directory: &Path, rank: u32, ops: RankOps, change: impl Fn(&mut Header)
         address: format!("127.0.0.1:{}", 4000 + rank),
         program: "/bin/app".to_owned(),
         start_ns: 1_000_000_000 + u64::from(rank) * SHIFT,
-        exact_times: true,
         ..Header::default()
     };
     let origin = &mut header.origin;

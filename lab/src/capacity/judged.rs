@@ -62,7 +62,8 @@ impl Judged {
                 [&sum.msg.prq, &sum.msg.umq].map(|queue| if pool { queue.inserts } else { 0 });
             let inserts = total([prq.inserts, umq.inserts, of_mpi[0], of_mpi[1]]);
             let overflowed = spills - design;
-            let count = format!("{} ({})", whole(overflowed), whole_share(percent(overflowed, inserts)));
+            let count =
+                format!("{} ({})", whole(overflowed), whole_share(percent(overflowed, inserts)));
             why.push(format!("{}: {count}{}", main_reason(prq, umq), mpis(own)));
         }
         let (device, why) = (device.to_owned(), why.join("; "));

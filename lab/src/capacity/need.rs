@@ -133,8 +133,6 @@ pub(crate) struct Need {
     pub(crate) pool: Range<u64>,
     /// Elements that spill at every size, by reason.
     pub(crate) never: BlockReasons,
-    /// True if an earlier version of tcam recorded coarse times.
-    pub(crate) coarse: bool,
     /// Longest time in nanoseconds within which the moment of an operation is unknown.
     pub(crate) uncertain_ns: u64,
 }
@@ -197,7 +195,6 @@ impl Need {
             need.tables = [0, 1].map(|queue: usize| need.tables[queue].max(of.tables[queue]));
             need.pool = larger(need.pool, of.pool);
             need.never.merge(&of.never);
-            need.coarse |= of.coarse;
             need.uncertain_ns = need.uncertain_ns.max(of.uncertain_ns);
         }
         for all in [&mut need.ranks, &mut need.nics] {
@@ -267,24 +264,14 @@ pub(crate) fn range_note<'a>(
     if needs.clone().flat_map(|need| &need.nics).all(|nic| nic.all.is_one()) {
         return None;
     }
-    Some(match needs.clone().any(|need| need.coarse) {
-        true => {
-            "An earlier version of tcam recorded this, with one time for up to 64 operations. The \
-             need of a NIC is the range over all orders of its ranks that these times allow. A new \
-             recording gives a narrow range."
-                .to_owned()
-        }
-        false => {
-            let ns = needs.map(|need| need.uncertain_ns).max().unwrap_or_default();
-            let (time, clocks) = match ns {
-                ..1000 => (format!("{ns} ns"), ""),
-                _ => (format!("{} us", whole(ns.div_ceil(1000))), ": hosts have different clocks"),
-            };
-            format!(
-                "A NIC's need is a range because the order of ranks within {time} is unknown{clocks}."
-            )
-        }
-    })
+    let ns = needs.map(|need| need.uncertain_ns).max().unwrap_or_default();
+    let (time, clocks) = match ns {
+        ..1000 => (format!("{ns} ns"), ""),
+        _ => (format!("{} us", whole(ns.div_ceil(1000))), ": hosts have different clocks"),
+    };
+    Some(format!(
+        "A NIC's need is a range because the order of ranks within {time} is unknown{clocks}."
+    ))
 }
 
 /// Returns the range of the largest count of some ranks or NICs.
@@ -310,21 +297,14 @@ struct Member {
     meter: Arc<Meter>,
     /// Its matching engine.
     engine: usize,
-    /// Number of its units.
-    units: usize,
-    /// Peaks in the order of the recorded times.
-    recorded: Counts,
-    peaks: [PeakOfSum; ELEMENTS],
+    /// Elements and entries now.
+    now: Counts,
+    /// Peaks, which are exact, because the order of the operations of an endpoint is.
+    peaks: Counts,
     taken: Range<u64>,
 }
 
 impl Member {
-    /// Returns the peak of a count, if it is exact.
-    fn exact(&self, count: usize) -> Option<u64> {
-        // Each queue is in one trace, whose order is exact.
-        (self.units == 1 || count < ALL).then_some(self.recorded[count])
-    }
-
     /// Returns the entries that are not available to others if this number was taken.
     fn promised(&self, taken: Range<u64>) -> Range<u64> {
         larger(taken, Range::from(u64::from(self.meter.share.reserved)))
@@ -344,17 +324,14 @@ struct OfNode {
     members: Vec<Member>,
     engines: Vec<EngineEntries>,
     nic: [PeakOfSum; ELEMENTS],
-    /// Endpoint of each unit.
-    member_of: Vec<usize>,
 }
 
 impl OfNode {
-    /// Adds a change of the bounds of a unit to the sums.
-    fn change(&mut self, unit: usize, before: &Bounds, after: &Bounds) {
-        let member = &mut self.members[self.member_of[unit]];
-        for (at, (before, after)) in before.iter().zip(after).take(ELEMENTS).enumerate() {
-            member.peaks[at].change(*before, *after);
-            self.nic[at].change(*before, *after);
+    /// Adds a change of the bounds of an endpoint to the sums.
+    fn change(&mut self, member: usize, before: &Bounds, after: &Bounds) {
+        let member = &mut self.members[member];
+        for (sum, (before, after)) in self.nic.iter_mut().zip(before.iter().zip(after)) {
+            sum.change(*before, *after);
         }
         let engine = &mut self.engines[member.engine];
         engine.taken.change(before[TAKEN], after[TAKEN]);
@@ -370,11 +347,10 @@ impl OfNode {
         let EngineEntries { taken, promised } = self.engines[engine];
         // All endpoints together hold at least what one of them holds.
         let members = self.members.iter().filter(|member| member.engine == engine);
-        let exact = |member: &Member| member.exact(TAKEN).unwrap_or(0);
-        let alone = members.clone().map(exact).max().unwrap_or(0);
+        let alone = members.clone().map(|member| member.peaks[TAKEN]).max().unwrap_or(0);
         let reserved = |member: &Member| u64::from(member.meter.share.reserved);
         let all_reserved: u64 = members.clone().map(reserved).sum();
-        let beyond = members.map(|member| exact(member).saturating_sub(reserved(member)));
+        let beyond = members.map(|member| member.peaks[TAKEN].saturating_sub(reserved(member)));
         let alone_promised = all_reserved + beyond.max().unwrap_or(0);
         let (mut taken, mut promised) = (taken.peak, promised.peak);
         taken.least = taken.least.max(alone);
@@ -407,28 +383,17 @@ fn of_node(
             need: PeakNeed { ranks, ..PeakNeed::default() },
             meter: Arc::clone(&meter),
             engine: *engines.next(),
-            units: 0,
-            recorded: Counts::default(),
-            peaks: Default::default(),
+            now: Counts::default(),
+            peaks: Counts::default(),
             taken: Range::default(),
         });
         Ok(meter)
     })?;
     let endpoint_of: Vec<usize> = traces.iter().map(|trace| numbers[&trace.endpoint()]).collect();
-    let coarse = traces.iter().any(|trace| !trace.has_exact_times());
     let generated = traces.iter().all(|trace| trace.is_generated());
-    // With coarse times, the order of the two traces of an endpoint is uncertain as well.
-    let unit_of: Vec<usize> =
-        if coarse { (0..traces.len()).collect() } else { endpoint_of.clone() };
-    let member_of = if coarse { endpoint_of.clone() } else { (0..members.len()).collect() };
-    let mut order = UncertainOrder::new(member_of.len());
-    let (mut in_unit, mut in_member) =
-        (vec![Counts::default(); member_of.len()], vec![Counts::default(); members.len()]);
+    let mut order = UncertainOrder::new(members.len());
     let engines = vec![EngineEntries::default(); engines.engines.len()];
-    let mut node = OfNode { members, engines, nic: Default::default(), member_of };
-    for &member in &node.member_of {
-        node.members[member].units += 1;
-    }
+    let mut node = OfNode { members, engines, nic: Default::default() };
     for member in &node.members {
         let reserved = member.promised(Range::default());
         node.engines[member.engine].promised.change(Range::default(), reserved);
@@ -454,51 +419,43 @@ fn of_node(
         if now.all() > nic.at_once.all() {
             (nic.at_once, nic.at_s) = (now, recorded as f64 * 1e-9);
         }
-        let (unit, member) = (unit_of[at], endpoint_of[at]);
-        let of = &mut node.members[member];
+        let of = &mut node.members[endpoint_of[at]];
         let taken = of.meter.held.load(Ordering::Relaxed);
-        let change = |counts: &mut Counts, taken_before: u64| {
-            let pairs = [
-                (before.prq, own.prq),
-                (before.umq, own.umq),
-                (before.internal, own.internal),
-                (before.all(), own.all()),
-                (taken_before, taken),
-            ];
-            for (count, (before, own)) in counts.iter_mut().zip(pairs) {
-                *count = *count + own - before;
-            }
-        };
-        let taken_before = in_member[member][TAKEN];
-        change(&mut in_unit[unit], taken_before);
-        change(&mut in_member[member], taken_before);
-        let all = in_member[member];
-        if all[ALL] > of.recorded[ALL] {
-            of.need.at_once = Held { prq: all[0], umq: all[1], internal: all[2] };
+        let changes = [
+            (before.prq, own.prq),
+            (before.umq, own.umq),
+            (before.internal, own.internal),
+            (before.all(), own.all()),
+            (of.now[TAKEN], taken),
+        ];
+        for (count, (before, own)) in of.now.iter_mut().zip(changes) {
+            *count = *count + own - before;
+        }
+        if of.now[ALL] > of.peaks[ALL] {
+            of.need.at_once = Held { prq: of.now[0], umq: of.now[1], internal: of.now[2] };
             of.need.at_s = recorded as f64 * 1e-9;
         }
-        for (most, count) in of.recorded.iter_mut().zip(all) {
+        for (most, count) in of.peaks.iter_mut().zip(of.now) {
             *most = (*most).max(count);
         }
         // The order of generated operations is given.
         replayed += 1;
-        let (earliest, latest) = match (generated, coarse) {
-            (true, _) => (replayed, replayed),
-            (_, true) => (earliest, latest),
-            _ => (earliest.saturating_sub(error), latest.saturating_add(error)),
+        let (earliest, latest) = match generated {
+            true => (replayed, replayed),
+            false => (earliest.saturating_sub(error), latest.saturating_add(error)),
         };
         if !generated {
             uncertain_ns = uncertain_ns.max(latest - earliest);
         }
-        order.note(unit, in_unit[unit], earliest, latest);
+        order.note(endpoint_of[at], of.now, earliest, latest);
         until_evaluated -= 1;
         if until_evaluated == 0 {
             until_evaluated = EVALUATED;
             let end = if generated { replayed } else { together.earliest().saturating_sub(error) };
-            order.advance(end, |unit, before, after| node.change(unit, before, after));
+            order.advance(end, |member, before, after| node.change(member, before, after));
         }
     }
-    order.advance(u64::MAX, |unit, before, after| node.change(unit, before, after));
+    order.advance(u64::MAX, |member, before, after| node.change(member, before, after));
     let (mut tables, mut never) = ([0; 2], BlockReasons::default());
     for (trace, player) in traces.iter().zip(&together.players) {
         let counters = player.replay().counters();
@@ -520,9 +477,7 @@ fn of_node(
     let pool = Range { least: least * engines as u64, most: most * engines as u64 };
     let mut ranks = Vec::new();
     for member in node.members {
-        let peaks = std::array::from_fn(|count| {
-            member.exact(count).map_or(member.peaks[count].peak, Range::from)
-        });
+        let peaks = std::array::from_fn(|count| Range::from(member.peaks[count]));
         // All ranks together hold at least what one of them holds.
         for (nic, own) in node.nic.iter_mut().zip(&peaks) {
             nic.peak.least = nic.peak.least.max(own.least);
@@ -534,7 +489,7 @@ fn of_node(
     nic.ranks.dedup();
     let nic = nic.of_peaks(node.nic.map(|sum| sum.peak));
     let pool = if knob == Knob::Tables { nic.all } else { pool };
-    Ok(Need { ranks, nics: vec![nic], tables, pool, never, coarse, uncertain_ns })
+    Ok(Need { ranks, nics: vec![nic], tables, pool, never, uncertain_ns })
 }
 
 /// The pool as one endpoint sees it. Counts the entries that the endpoint takes, and refuses an

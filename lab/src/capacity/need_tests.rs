@@ -82,7 +82,7 @@ fn write_as(path: &Path, header: &Header, ops: &Ops) {
     for (passed, op) in ops {
         now += passed;
         put_time(&mut bytes, now).unwrap();
-        if let (Op::Arrive(message), true) = (op, header.exact_times) {
+        if let (Op::Arrive(message), true) = (op, header.libfabric != NO_LIBFABRIC) {
             put_error(&mut bytes, message.source, clock_error(message.bits)).unwrap();
         }
         encoder.op(&mut bytes, op).unwrap();
@@ -186,7 +186,7 @@ proptest! {
         let recorded = tempfile::tempdir().unwrap();
         let moved = tempfile::tempdir().unwrap();
         for (rank, ops) in (0..).zip(&ranks) {
-            let header = Header { exact_times: true, ..header(rank, "tagged") };
+            let header = header(rank, "tagged");
             let name = format!("{rank}.trace");
             let times = ops.iter().map(|(passed, _, _, op)| (*passed, *op)).collect();
             write_as(&recorded.path().join(&name), &header, &times);
@@ -228,33 +228,6 @@ proptest! {
 }
 
 #[test]
-fn messages_that_are_left_out_have_had_their_time() {
-    let directory = tempfile::tempdir().unwrap();
-    let key = Key { bits: 1, ignore: 0, source: Source::new(2) };
-    let post = Op::Post(Posted { key, len: 8, multi: None, non_contiguous: false });
-    let arrive = |source| Op::Arrive(Envelope { source, bits: 1, len: 8 });
-    // An earlier version recorded: rank 0 reads the clock after 64 operations. All but two of them
-    // are with rank 1 of its node.
-    let mut first = vec![(0, arrive(1)); 64];
-    (first[10].1, first[50].1) = (post, arrive(2));
-    first.push((64_000, arrive(1)));
-    let second = vec![(30_000, post), (1_000, arrive(2))];
-    for (rank, ops) in [(0, &first), (1, &second), (2, &Ops::new())] {
-        write_as(&directory.path().join(format!("{rank}.trace")), &header(rank, "tagged"), ops);
-    }
-    let placed = Placed { ppn: NonZeroU32::new(2), placement: None };
-    let found = files::find(&[directory.path().to_owned()], Take::default()).unwrap();
-    let found = found.placed(&placed).unwrap();
-    let need =
-        Need::of(&found, &Settings::default(), Knob::Tables, &ProgressBar::hidden()).unwrap();
-    // The receive of rank 0 waits from 10 us to 50 us, that of rank 1 from 30 us to 31 us.
-    assert_eq!(need.nic().at_once, Held { prq: 2, umq: 0, internal: 0 });
-    // The receive of rank 0 may also have waited at another time.
-    assert_eq!(need.nic().all, Range { least: 1, most: 2 });
-    assert!(range_note([&need]).unwrap().contains("earlier version"));
-}
-
-#[test]
 fn a_need_is_described_by_its_ranks_and_parts() {
     let unit = |ranks: &[u32], prq, umq, internal| PeakNeed {
         ranks: ranks.to_vec(),
@@ -291,17 +264,13 @@ fn a_need_is_described_by_its_ranks_and_parts() {
     );
     // Only uncertain needs have a note.
     assert_eq!(range_note([&large]), None);
-    let note = |uncertain_ns, coarse| {
+    let note = |uncertain_ns| {
         let nics = vec![with.clone(), uncertain.clone()];
-        range_note([&large, &Need { nics, uncertain_ns, coarse, ..Need::default() }]).unwrap()
+        range_note([&large, &Need { nics, uncertain_ns, ..Need::default() }]).unwrap()
     };
-    assert!(note(999, false).ends_with("the order of ranks within 999 ns is unknown."));
-    assert!(
-        note(1001, false).ends_with("within 2 us is unknown: hosts have different clocks."),
-        "{}",
-        note(1001, false)
-    );
-    assert!(note(1001, true).starts_with("An earlier version of tcam recorded this"));
+    assert!(note(999).ends_with("the order of ranks within 999 ns is unknown."));
+    let note = note(1001);
+    assert!(note.ends_with("within 2 us is unknown: hosts have different clocks."), "{note}");
 }
 
 #[test]
@@ -341,8 +310,8 @@ fn the_peaks_of_a_recording_have_their_times() {
     let first: Ops = first.map(|op| (1000, op)).into();
     let own: Ops = vec![(10_000, post(1)), (1000, post(2))];
     for (rank, context, ops) in [(0, "tagged", &first), (1, "msg", &own)] {
-        let header = Header { exact_times: true, ..header(rank, context) };
-        write_as(&directory.path().join(format!("{rank}.{context}.trace")), &header, ops);
+        let path = directory.path().join(format!("{rank}.{context}.trace"));
+        write_as(&path, &header(rank, context), ops);
     }
     let found = files::find(&[directory.path().to_owned()], Take::default()).unwrap();
     let need = |knob| Need::of(&found, &Settings::default(), knob, &ProgressBar::hidden()).unwrap();
@@ -366,6 +335,5 @@ fn the_peaks_of_a_recording_have_their_times() {
     assert_eq!((need_of_pool.pool, need_of_pool.size(Knob::Pool)), (5.into(), Some(5)));
     // Messages of the recording have an error of 90 or 400 ns. The order of operations is known to
     // 100 ns more, on both sides.
-    assert!(!need_of_pool.coarse);
     assert_eq!(need_of_pool.uncertain_ns, 2 * CLOCKS_OF_HOST + 2 * 400);
 }

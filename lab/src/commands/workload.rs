@@ -205,7 +205,6 @@ fn write(
         origin: Origin { ranks: Some(ranks), ..Origin::default() },
         start_ns: 0,
         start_clock_ns: 0,
-        exact_times: true,
         layout: TagLayout::Mpich.name().to_owned(),
         config: params.recorded(),
     };

@@ -21,8 +21,6 @@ use crate::results::ranks::{named, ranges};
 use crate::text::{Sheet, count, percent, share, whole};
 use crate::traces::Trace;
 
-/// Smallest error of a time that is printed, in seconds: half of the last printed digit.
-const EARLY: f64 = 0.000_5;
 /// Largest number of lines for groups.
 const LINES: usize = 24;
 /// Number of groups that have a line even if their share is below [`SHARE`].
@@ -108,12 +106,9 @@ pub(crate) struct Groups {
     prq_high_water: u64,
     /// Time of that length, in seconds since the run began.
     prq_at_s: f64,
-    /// Largest number of seconds by which that time may be too early.
-    prq_early_s: f64,
     umq_rank: Option<u32>,
     umq_high_water: u64,
     umq_at_s: f64,
-    umq_early_s: f64,
     groups: Vec<Group>,
     pub(crate) readings: Vec<String>,
 }
@@ -148,9 +143,9 @@ impl Groups {
             (std::cmp::Reverse(most_first), padded(name))
         });
         let [prq, umq] = QueueKind::BOTH.map(|queue| {
-            fill::worst(makeups, queue).map_or((None, 0, 0.0, 0.0), |makeup| {
+            fill::worst(makeups, queue).map_or((None, 0, 0.0), |makeup| {
                 let filled = makeup.of(queue);
-                (makeup.rank, filled.mark, filled.at, filled.early)
+                (makeup.rank, filled.mark, filled.at)
             })
         });
         Self {
@@ -158,11 +153,9 @@ impl Groups {
             prq_rank: prq.0,
             prq_high_water: prq.1,
             prq_at_s: prq.2,
-            prq_early_s: prq.3,
             umq_rank: umq.0,
             umq_high_water: umq.1,
             umq_at_s: umq.2,
-            umq_early_s: umq.3,
             groups,
             readings: readings(makeups),
         }
@@ -319,13 +312,9 @@ pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
         .collect()
 }
 
-/// Returns text such as `at 1.351 s`, with the bound of the error if it is at least [`EARLY`].
+/// Returns text such as `at 1.351 s`.
 pub(crate) fn moment(filled: &Filled) -> String {
-    let Filled { at, early, .. } = filled;
-    match *early >= EARLY {
-        true => format!("at {at:.3} s, at most {early:.3} s too early"),
-        false => format!("at {at:.3} s"),
-    }
+    format!("at {:.3} s", filled.at)
 }
 
 /// The need of a phase: the largest length of each queue, and the rank that had it.
@@ -339,8 +328,6 @@ pub(crate) struct PhaseNeed {
     prq_rank: Option<u32>,
     umq_high_water: u64,
     umq_rank: Option<u32>,
-    /// Largest number of seconds by which `to_s` may be too early.
-    early_s: f64,
     /// Elements that entered the queues of all ranks.
     added: u64,
 }
@@ -367,7 +354,6 @@ pub(crate) fn needed_in(traces: &[Trace], phases: &Phases) -> Result<Vec<PhaseNe
             prq_rank,
             umq_high_water,
             umq_rank,
-            early_s: needed.iter().map(|of| of.early[number]).fold(0.0, f64::max),
             added,
         }
     });
@@ -403,7 +389,7 @@ pub(crate) fn sheet_of(phases: &[PhaseNeed]) -> Sheet {
     sheet
 }
 
-/// Returns notes on a run with a single phase, and on inexact times.
+/// Returns a note on a run with a single phase.
 pub(crate) fn notes_of(phases: &[PhaseNeed]) -> Vec<String> {
     let mut notes = Vec::new();
     if phases.len() == 1 {
@@ -411,10 +397,6 @@ pub(crate) fn notes_of(phases: &[PhaseNeed]) -> Vec<String> {
             "No collective operation was recognised that all ranks took part in: all is one phase"
                 .to_owned(),
         );
-    }
-    let early = phases.iter().map(|phase| phase.early_s).fold(0.0, f64::max);
-    if early >= EARLY {
-        notes.push(format!("Ends of phases are at most {early:.3} s too early"));
     }
     notes
 }
@@ -507,7 +489,7 @@ mod tests {
         let mut makeup =
             Makeup { rank: Some(rank), classes: classes.collect(), ..Makeup::default() };
         let filled = &mut makeup.queues[0];
-        (filled.mark, filled.at, filled.early) = (counts.iter().sum(), 1.5, 0.0);
+        (filled.mark, filled.at) = (counts.iter().sum(), 1.5);
         (filled.at_mark, filled.added) =
             (counts.to_vec(), counts.iter().map(|of| of * 2).collect());
         makeup
@@ -534,14 +516,6 @@ mod tests {
         assert_eq!(by_peer.groups.len(), 3);
         assert_eq!(by_peer.sheet().rows.last().unwrap()[1], "10");
         assert_eq!(Groups::of(&[], By::Kind).groups, []);
-    }
-
-    #[test]
-    fn a_time_that_may_be_too_early_says_by_how_much() {
-        let mut late = makeup(0, &[5, 3, 2]);
-        late.queues[0].early = 0.2;
-        let expected = ", at 1.500 s, at most 0.200 s too early";
-        assert!(readings(&[late])[0].ends_with(expected));
     }
 
     #[test]

@@ -58,11 +58,8 @@ impl TimeWindow {
 pub(crate) struct Filled {
     /// Largest number of elements at once.
     pub(crate) mark: u64,
-    /// Time when the queue reached `mark`, from the last reading of the clock, in seconds since the
-    /// run began.
+    /// Time when the queue reached `mark`, in seconds since the run began.
     pub(crate) at: f64,
-    /// Largest number of seconds by which `at` may be too early.
-    pub(crate) early: f64,
     /// Elements at that moment, by class number.
     pub(crate) at_mark: Vec<u64>,
     /// Elements that entered the queue in the window, by class number.
@@ -74,9 +71,6 @@ pub(crate) struct Filled {
     length: u64,
     /// True if the queue is at its longest, and `at_mark` does not contain its counts yet.
     counts_pending: bool,
-    /// True if the queue became longest after the last reading of the clock, so that `early` is
-    /// unknown.
-    untimed: bool,
     /// Largest length since the last sample, if samples are taken.
     since_sample: Option<SinceSample>,
     /// Class number of each element, by number of the element.
@@ -112,8 +106,7 @@ impl Makeup {
 }
 
 impl Filled {
-    /// Adds an element. `exact` is true if the clock was read for this operation.
-    fn enter(&mut self, number: u64, class: u32, at: f64, exact: bool) {
+    fn enter(&mut self, number: u64, class: u32, at: f64) {
         let class_at = class as usize;
         for counts in [&mut self.now, &mut self.added] {
             counts.resize(counts.len().max(class_at + 1), 0);
@@ -123,20 +116,12 @@ impl Filled {
         self.entered += 1;
         self.length += 1;
         if self.length > self.mark {
-            (self.mark, self.at, self.early, self.counts_pending) = (self.length, at, 0.0, true);
-            self.untimed = !exact;
+            (self.mark, self.at, self.counts_pending) = (self.length, at, true);
         }
         if let Some(since_sample) =
             self.since_sample.as_mut().filter(|since_sample| self.length > since_sample.most)
         {
             (since_sample.most, since_sample.counts_pending) = (self.length, true);
-        }
-    }
-
-    /// Notes a reading of the clock at time `now`, which bounds the error of `at`.
-    fn tick(&mut self, now: f64) {
-        if std::mem::take(&mut self.untimed) {
-            self.early = now - self.at;
         }
     }
 
@@ -172,8 +157,7 @@ impl Filled {
     /// Begins a window: the present elements stay, but earlier lengths and additions no longer
     /// count.
     fn begin(&mut self, at: f64) {
-        (self.mark, self.at, self.early, self.counts_pending) = (self.length, at, 0.0, true);
-        self.untimed = false;
+        (self.mark, self.at, self.counts_pending) = (self.length, at, true);
         self.added.clear();
     }
 }
@@ -273,17 +257,12 @@ fn play(
     let since = trace.since_ns();
     let mut begun = window == TimeWindow::ALL;
     let mut changes = Vec::new();
-    let mut last = None;
     while let Some(timed) = player.next()? {
-        let at = (since + player.recorded(&timed)) as f64 / SECOND;
-        let looked = last.replace(at) != Some(at) || trace.has_exact_times();
+        let at = (since + timed.0) as f64 / SECOND;
         if makeup.operations == 0 {
             makeup.span[0] = at;
         }
         makeup.span[1] = at;
-        if looked {
-            makeup.queues.iter_mut().for_each(|queue| queue.tick(at));
-        }
         if at > window.to {
             break;
         }
@@ -298,14 +277,14 @@ fn play(
             match *change {
                 Change::Posted(number, key) => {
                     let class = classes.number(key, &player, &mut makeup.classes);
-                    makeup.queues[QueueKind::Prq as usize].enter(number, class, at, looked);
+                    makeup.queues[QueueKind::Prq as usize].enter(number, class, at);
                 }
                 Change::Matched(number) => makeup.queues[QueueKind::Prq as usize].leave(number),
                 Change::Kept(number, envelope) => {
                     let source = Source::new(envelope.source);
                     let key = Key { bits: envelope.bits, ignore: 0, source };
                     let class = classes.number(key, &player, &mut makeup.classes);
-                    makeup.queues[QueueKind::Umq as usize].enter(number, class, at, looked);
+                    makeup.queues[QueueKind::Umq as usize].enter(number, class, at);
                 }
                 Change::Taken(number) => makeup.queues[QueueKind::Umq as usize].leave(number),
                 Change::Found(_) => {}
@@ -414,8 +393,6 @@ pub(crate) type PhaseNeeds = [(u64, u64); 2];
 pub(crate) struct RankNeeds {
     pub(crate) rank: Option<u32>,
     pub(crate) needed: Vec<PhaseNeeds>,
-    /// Largest number of seconds by which the end of each phase may be too early.
-    pub(crate) early: Vec<f64>,
 }
 
 /// Returns the needs of each rank in each of the phases. A trace enters the next phase after the
@@ -429,19 +406,9 @@ pub(crate) fn needed(
     let of_trace = |trace: &Trace, ends: &[u64], bar: &ProgressBar| {
         let mut needed: Vec<PhaseNeeds> = vec![Default::default(); phases.len()];
         let (mut phase, mut before) = (0, [(0, 0); 2]);
-        let (mut early, mut last, mut untimed) = (vec![0.0; phases.len()], None, None);
         let makeup = play(trace, &ranks, TimeWindow::ALL, bar, |at, moment, makeup| {
             if moment == Moment::Before {
                 return;
-            }
-            let before_this = last.replace(at).filter(|before| *before < at);
-            if let Some((before, of)) = before_this.zip(untimed)
-                && let Some(early) = early.get_mut(of)
-            {
-                *early = at - before;
-            }
-            if before_this.is_some() {
-                untimed = None;
             }
             let is_over = |phase: usize| match ends {
                 [] => phases.get(phase).is_some_and(|window| at > window.to),
@@ -457,12 +424,8 @@ pub(crate) fn needed(
                 of.1 += queue.entered - before.1;
                 *before = (queue.length, queue.entered);
             }
-            let is_last = ends.get(phase) == Some(&makeup.operations);
-            if before_this.is_none() && is_last && !trace.has_exact_times() {
-                untimed = Some(phase);
-            }
         })?;
-        Ok(RankNeeds { rank: makeup.rank, needed, early })
+        Ok(RankNeeds { rank: makeup.rank, needed })
     };
     play::with_bar(&tagged, 1, |bar| {
         let each = tagged.par_iter().zip(ends).map(|(trace, ends)| of_trace(trace, ends, bar));
@@ -478,20 +441,14 @@ mod tests {
     fn counts_are_kept_when_a_queue_is_longest() {
         let mut queue = Filled::default();
         for (number, class) in [(0, 0), (1, 1), (2, 1)] {
-            queue.enter(number, class, number as f64, true);
+            queue.enter(number, class, number as f64);
         }
         queue.leave(0);
-        queue.enter(3, 2, 3.0, true);
+        queue.enter(3, 2, 3.0);
         queue.leave(9);
         assert_eq!((queue.mark, queue.at, queue.at_mark.as_slice()), (3, 2.0, &[1, 2][..]));
-        queue.enter(4, 2, 4.0, false);
-        queue.tick(4.5);
-        queue.tick(9.0);
-        assert_eq!(
-            (queue.at, queue.early),
-            (4.0, 0.5),
-            "the next reading of the clock is the bound"
-        );
+        queue.enter(4, 2, 4.0);
+        assert_eq!(queue.at, 4.0);
         queue.settle();
         assert_eq!((queue.mark, queue.at_mark.as_slice()), (4, &[0, 2, 2][..]));
         assert_eq!(queue.added, [1, 2, 2]);

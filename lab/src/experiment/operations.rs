@@ -143,7 +143,7 @@ fn play<'a>(
     let mut numbers = Numbers::default();
     let mut known: HashMap<u32, Option<u32>> = HashMap::new();
     while let Some(timed) = player.next()? {
-        let (ns, op) = (trace.since_ns().saturating_add(player.recorded(&timed)), &timed.1);
+        let (ns, op) = (trace.since_ns().saturating_add(timed.0), &timed.1);
         let mut row = OperationRow::of(op, layout);
         (row.rank, row.context, row.ns) = (rank, &trace.header.context, ns);
         // Generated operations have no thread.

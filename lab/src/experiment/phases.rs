@@ -133,7 +133,7 @@ fn receives_of(trace: &Trace) -> Result<ReceivesByOperation, Error> {
     let (mut before, mut operations) = (None, 0);
     while let Some(timed) = player.next()? {
         operations += 1;
-        let at = (operations, (since + player.recorded(&timed)) as f64 / SECOND);
+        let at = (operations, (since + timed.0) as f64 / SECOND);
         match timed.1 {
             Op::Post(Posted { key, .. }) | Op::PostAnyway(Posted { key, .. }) => {
                 let called = operation(layout, &key);

@@ -297,7 +297,7 @@ fn play(trace: &Trace, window: TimeWindow, bar: &ProgressBar) -> Result<CountsBy
     let mut by_thread = CountsByThread::new();
     while let Some(timed) = player.next()? {
         let op = &timed.1;
-        let at = (since + player.recorded(&timed)) as f64 / SECOND;
+        let at = (since + timed.0) as f64 / SECOND;
         if at > window.to {
             break;
         }

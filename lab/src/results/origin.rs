@@ -103,9 +103,8 @@ pub(super) fn lines(heads: &[ReportHead]) -> Vec<Line> {
     lines
 }
 
-/// Returns the number of processors on each host that its ranks could use together. Reports of
-/// earlier versions contain only the number of online processors, which is returned for their
-/// hosts.
+/// Returns the number of processors on each host that its ranks could use together. If
+/// that is unknown, returns the number of online processors.
 pub(super) fn processors(heads: &[ReportHead]) -> BTreeMap<&str, u32> {
     let (mut usable, mut online) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
     for head in heads {
@@ -202,7 +201,7 @@ mod tests {
         assert_eq!(
             of(&[("a", ""), ("b", "7"), ("b", "3-1,x,")]),
             [8, 1],
-            "reports of an earlier version"
+            "the number of online processors if the list is unknown"
         );
         assert_eq!(of(&[("a", "0-4294967295")]), [u32::MAX], "a report may contain anything");
     }

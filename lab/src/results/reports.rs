@@ -504,26 +504,6 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn reports_of_before_lengths_levels_and_times_are_read() {
-        let report = sample(0, 4, 9);
-        let text = report.to_json().unwrap();
-        let old: String = {
-            let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
-            value.as_object_mut().unwrap().remove("processes").unwrap();
-            for context in ["tagged", "msg"] {
-                value[context].as_object_mut().unwrap().remove("lengths").unwrap();
-                for queue in ["prq", "umq"] {
-                    let queue = value[context][queue].as_object_mut().unwrap();
-                    queue.remove("measured").unwrap();
-                    queue.remove("dedicated_levels").unwrap();
-                }
-            }
-            value.to_string()
-        };
-        assert_eq!(Report::from_json(&old).unwrap(), report);
-    }
-
-    #[test]
     fn counts_that_do_not_add_up_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let mut report = sample(0, 4, 9);

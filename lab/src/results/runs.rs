@@ -142,7 +142,7 @@ impl RunRecord {
     }
 
     /// Reads the record of a directory of reports or traces. Returns `None` if there is no record,
-    /// as in recordings of earlier versions, and for a file of another kind or of a later version.
+    /// or a file of another kind or version.
     pub(crate) fn beside(directory: &Path) -> Option<Self> {
         let text = regular::read_text(&directory.join(RECORD), LONGEST).ok()?;
         let record: Self = serde_json::from_str(&text).ok()?;

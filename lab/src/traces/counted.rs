@@ -91,11 +91,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.trace");
         let settings = Settings::default();
-        for (how, polled) in
-            [(Some("auto"), false), (Some("nic"), false), (Some("poll"), true), (None, true)]
-        {
-            let mut header = Header { layout: "mpich".to_owned(), ..Header::default() };
-            header.config.extend(how.map(|how| ("arrival".to_owned(), how.to_owned())));
+        for (how, polled) in [("auto", false), ("nic", false), ("poll", true)] {
+            let config = [("arrival".to_owned(), how.to_owned())].into();
+            let header = Header { layout: "mpich".to_owned(), config, ..Header::default() };
             let mut bytes = header.to_bytes();
             let envelope = nic::message::Envelope { source: 1, bits: 2, len: 0 };
             Encoder::default().op(&mut bytes, &Op::Arrive(envelope)).unwrap();
@@ -103,7 +101,7 @@ mod tests {
             let take = Take { cut_off: true, max_queue: 9, ..Take::default() };
             let found = files::find(std::slice::from_ref(&path), take).unwrap();
             let made = reports(&play::all(&found, &settings).unwrap(), &settings).unwrap();
-            assert_eq!(is_polled(&made[0].config, &made[0].libfabric), polled, "{how:?}");
+            assert_eq!(is_polled(&made[0].config, &made[0].libfabric), polled, "{how}");
         }
     }
 }

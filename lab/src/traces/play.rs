@@ -136,7 +136,7 @@ fn play_to_each(
     tables_at_once: usize,
     bar: &ProgressBar,
 ) -> Result<Vec<Counted>, Error> {
-    let mut source = TraceReader::new(trace, devices.iter())?;
+    let mut source = TraceReader::new(trace)?;
     let played: Result<Vec<_>, _> =
         devices.into_iter().map(|device| TableReplay::new(trace, device, tables_at_once)).collect();
     let mut played = played?;

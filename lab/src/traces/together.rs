@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Replays the traces of several endpoints together, in the order of the times of their operations.
-//!
-//! Coarse times of traces of earlier versions are interpolated ([`player`](super::player)). Without
-//! interpolation, the replay would take 64 operations of one rank, then 64 of another.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -73,7 +70,7 @@ impl<'a> JointReplay<'a> {
             };
             let mut device = trace.device(&params)?;
             device.pool = Some(pool);
-            together.players.push(Player::together(trace, device, tables_at_once)?);
+            together.players.push(Player::on(trace, device, tables_at_once)?);
             together.next.push(None);
             together.read(together.players.len() - 1)?;
         }
@@ -130,7 +127,7 @@ impl<'a> JointReplay<'a> {
         let mut step = Step { at, recorded: since, earliest: since, latest: since };
         if let Some(timed) = self.next[at].take() {
             let (earliest, latest) = player.between(&timed);
-            step.recorded = since.saturating_add(player.recorded(&timed));
+            step.recorded = since.saturating_add(timed.0);
             step.earliest = since.saturating_add(earliest);
             step.latest = since.saturating_add(latest);
             play(player, &timed)?;

@@ -88,12 +88,6 @@ impl Trace {
         summary::is_polled(&self.header.config, &self.header.libfabric)
     }
 
-    /// Returns true if each operation has its own time. Earlier versions of tcam recorded coarse
-    /// times.
-    pub(crate) fn has_exact_times(&self) -> bool {
-        self.is_generated() || self.header.exact_times
-    }
-
     /// Identifies the NIC of the trace. Returns the host of the process, or an empty name and the
     /// node on which the rank was placed.
     pub(crate) fn host(&self) -> (String, Option<u32>) {

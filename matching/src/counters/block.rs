@@ -32,7 +32,6 @@ pub enum Block {
 
 /// Number of elements that went to the host, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct BlockReasons {
     /// [`Block::TableFull`].
     pub table_full: u64,

@@ -8,7 +8,6 @@ use crate::sums::add;
 
 /// A value for each kind of traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct ByKind<T> {
     /// The value for collective operations.
     pub collective: T,
@@ -32,7 +31,6 @@ impl<T> ByKind<T> {
 /// Counters of a queue for one kind of traffic. Elements and searches with a wildcard in the bits
 /// that determine the kind count as point-to-point.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct KindCounters {
     /// Elements added to the queue.
     pub inserts: u64,

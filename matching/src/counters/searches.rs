@@ -15,11 +15,9 @@ pub struct SearchDepth {
     pub hit: Histogram,
     /// Searches that found nothing.
     pub miss: Histogram,
-    /// Sum of the depths of all searches that found an element; 0 in reports of earlier versions.
-    #[serde(default)]
+    /// Sum of the depths of all searches that found an element.
     pub hit_entries: u64,
     /// Sum of the depths of all searches that found nothing.
-    #[serde(default)]
     pub miss_entries: u64,
 }
 
@@ -48,11 +46,9 @@ pub struct Traversals {
     /// Elements that the same searches would have compared in a single list of all elements on the
     /// host.
     pub in_a_list: u64,
-    /// Traversals of each search that `hit` counts; empty in reports of earlier versions.
-    #[serde(default)]
+    /// Traversals of each search that `hit` counts.
     pub found: Profile,
-    /// Traversals of each search that `miss` counts; empty in reports of earlier versions.
-    #[serde(default)]
+    /// Traversals of each search that `miss` counts.
     pub not_found: Profile,
 }
 

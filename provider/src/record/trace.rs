@@ -429,7 +429,6 @@ fn header(params: &Params, layout: TagLayout, address: &str) -> Header {
         origin: job::origin(Instant::now()),
         start_ns: since_1970.as_nanos() as u64,
         start_clock_ns,
-        exact_times: true,
         window: WINDOW as u32,
         layout: layout.name().to_owned(),
         config: params.recorded(),

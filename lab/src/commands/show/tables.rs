@@ -74,7 +74,7 @@ pub(super) fn show(sources: &Inputs, tables: &Tables, json: &Json) -> Result<u8,
             }
             None => {
                 let code = print(sources.take, tables, experiment, need.as_ref(), json);
-                (Numbers::Counts(experiment.counts(need.as_ref())), code)
+                (Numbers::Counts(Box::new(experiment.counts(need.as_ref()))), code)
             }
         };
         code = code.max(of);
@@ -112,7 +112,7 @@ struct Recording<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Numbers<'a> {
-    Counts(Counts<'a>),
+    Counts(Box<Counts<'a>>),
     By(NumbersBy),
 }
 
