@@ -244,21 +244,21 @@ fn a_need_is_described_by_its_ranks_and_parts() {
     assert_eq!((without.at_once.all(), with.at_once.all()), (2001, 95));
     assert_eq!(without.parts(), "1 receive and 2,000 unexpected messages");
     assert_eq!(with.parts(), "30 receives, 1 unexpected message and 64 of the MPI itself");
-    let need = |nics: &[PeakNeed]| Need { nics: nics.to_vec(), ..Need::default() };
-    let sentence = |needs: &[Need]| nic_sentence(needs).unwrap();
+    let need = |nic: &PeakNeed| Need { nics: vec![nic.clone()], ..Need::default() };
+    let sentence = |needs: &[&Need]| nic_sentence(needs.iter().copied()).unwrap();
     assert_eq!(nic_sentence(&[]), None);
-    let (small, large) = (need(&[with.clone()]), need(&[without.clone()]));
+    let (small, large) = (need(&with), need(&without));
     assert_eq!(
-        sentence(&[large.clone()]),
+        sentence(&[&large]),
         "a NIC of rank 3 needs 2,001 entries: 1 receive and 2,000 unexpected messages at once"
     );
     assert_eq!(
-        sentence(&[small, large.clone()]),
+        sentence(&[&small, &large]),
         "a NIC of rank 3 needs 95 to 2,001 entries: 1 receive and 2,000 unexpected messages at once"
     );
     let uncertain = PeakNeed { all: Range { least: 1990, most: 2001 }, ..without };
     assert_eq!(
-        sentence(&[need(&[uncertain.clone()])]),
+        sentence(&[&need(&uncertain)]),
         "a NIC of rank 3 needs 1,990 to 2,001 entries: 1 receive and 2,000 unexpected messages at \
          once in the order of the recorded times"
     );
