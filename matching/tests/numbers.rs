@@ -4,9 +4,9 @@
 
 use matching::measured::{ByPlace, MeasuredTime, Spent};
 use matching::{
-    BUCKETS, BlockReasons, ByKind, Curve, Element, EngineConfig, Histogram, HostEngine,
-    HostStorage, Key, KindCounters, Offload, OffloadConfig, Profile, QueueCounters, Source,
-    TagLayout, Traversals,
+    BUCKETS, BlockReasons, ByKind, Curve, Element, Engine as _, EngineConfig, Histogram,
+    HostEngine, HostStorage, Key, KindCounters, Linked, List, Offload, OffloadConfig, Profile,
+    QueueCounters, Source, TagLayout, Traversals,
 };
 use serde_json::Value;
 
@@ -505,4 +505,45 @@ fn modelled_times_add_up() {
     let sum = both.modelled;
     assert_eq!((sum.picoseconds(), sum.overflow_ps()), (30, 28));
     assert!((sum.seconds() - 30e-12).abs() < 1e-24);
+}
+
+#[test]
+fn engines_without_dedicated_queues_count_none() {
+    for engine in [
+        HostEngine::List,
+        HostEngine::TailQueues,
+        HostEngine::RankArray,
+        HostEngine::Hash,
+        HostEngine::NewMadeleine,
+    ] {
+        for &storage in HostStorage::ALL {
+            let mut queue = queue(1, engine, storage);
+            assert_eq!(queue.counters().dedicated_levels, ByKind::default());
+            for token in 0..20 {
+                queue.insert(element(u64::from(token % 2) * COLLECTIVE, token));
+            }
+            let counters = queue.counters();
+            let QueueCounters { dedicated_collective, dedicated_point_to_point, .. } = counters;
+            assert_eq!((dedicated_collective, dedicated_point_to_point), (0, 0), "{engine}");
+            assert_eq!((&counters.dedicated_levels, counters.unclustered), (&ByKind::default(), 0));
+            counters.check().unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_engine_returns_its_elements() {
+    let mut engine = List::new(Linked::default());
+    assert_eq!((engine.len(), engine.is_empty(), engine.oldest()), (0, true, None));
+    let handles = [3, 9].map(|token| engine.insert(element(7, token), token.into()));
+    assert_eq!((engine.len(), engine.is_empty()), (2, false));
+    assert_eq!(handles.map(|handle| engine.depth(handle)), [1, 2]);
+    assert_eq!(handles.map(|handle| engine.element(handle)), [3, 9].map(|token| element(7, token)));
+    assert_eq!(engine.first_token(&key(7)), Some(3));
+    assert_eq!((engine.first_token(&key(8)), engine.traversed(&key(8))), (None, 2));
+    assert!(engine.iter().eq([(3, 3), (9, 9)]));
+    engine.remove(handles[0]);
+    assert_eq!(engine.oldest().map(|hit| (hit.token, hit.age)), Some((9, 9)));
+    engine.remove(handles[1]);
+    assert!(engine.is_empty() && engine.iter().next().is_none());
 }
