@@ -28,12 +28,12 @@ impl NicModel {
         Self { name, sets, is_product: true, resends: false }
     }
 
-    /// The same device, but no NIC has these values.
+    /// Marks a device whose values no NIC has.
     const fn no_product(self) -> Self {
         Self { is_product: false, ..self }
     }
 
-    /// The same device, whose senders send a message again that found no receive.
+    /// Marks a device whose senders send a message again that found no receive.
     const fn resending(self) -> Self {
         Self { resends: true, ..self }
     }
