@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     let measures = matches!(&task, Task::Sweep(sweep) if sweep.trace.is_empty())
         || matches!(&task, Task::Answer(answer) if answer.runs_a_program())
         || matches!(task, Task::Tune(_) | Task::Demo(_));
-    if !runs && !measures {
+    if !runs && !measures && !writes_files() {
         sigpipe::reset();
     }
     let done = match task {
@@ -89,6 +89,14 @@ fn main() -> ExitCode {
         return ExitCode::from(OWN_FAILURE);
     }
     ExitCode::from(code)
+}
+
+/// Returns true if an option names a file or directory to write to. The command then continues after
+/// its output was closed, because it may not have written these files yet.
+fn writes_files() -> bool {
+    let options = ["--csv", "--format", "--html", "--json", "--out", "--plot", "--report"];
+    let mut words = std::env::args_os().filter_map(|word| word.into_string().ok());
+    words.any(|word| options.contains(&word.split('=').next().unwrap_or_default()))
 }
 
 /// Prints help, or the error in the command line. Returns the exit code.

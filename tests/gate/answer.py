@@ -44,9 +44,9 @@ def answered(arguments, *words):
 
 def agrees(arguments, what, words, told, traces):
     """Checks that other commands report the values of `told`, the answer for these traces."""
-    divided, need = told["divided_pool"], told["nic"]["at_once"]["most"]
+    divided, need = told["divided_pool"], told["nic"]["peak_total"]["most"]
     # A replay has one of the orders of the ranks that the range of the need allows.
-    for pool, of in (("pool=node", told["nic"]["at_once"]), (f"device={divided['device']}", divided["entries"])):
+    for pool, of in (("pool=node", told["nic"]["peak_total"]), (f"device={divided['device']}", divided["entries"])):
         for entries, fits in ((of["most"], True), (of["least"] - 1, False)):
             done = tcam(arguments, "replay", f"--with={pool},pool_entries={entries}", "--json=-", *words, traces)
             line = json.loads(done.stdout)["lines"][1]
@@ -94,10 +94,10 @@ def recordings(arguments, programs):
     connectx = next(of for of in told["devices"] if of["device"] == "connectx")
     check(not connectx["suffices"] and "no UMQ" in connectx["why"] and connectx["by_design"] > 0, str(connectx))
     sums = [told["rank"][queue]["most"] for queue in ("prq", "umq")]
-    check(max(sums) <= told["rank"]["at_once"]["most"] <= sum(sums) + 8, str(told["rank"]))
-    alone = [answered(arguments, name)[1]["nic"]["at_once"] for name in names]
+    check(max(sums) <= told["rank"]["peak_total"]["most"] <= sum(sums) + 8, str(told["rank"]))
+    alone = [answered(arguments, name)[1]["nic"]["peak_total"] for name in names]
     least, most = min(of["least"] for of in alone), max(of["most"] for of in alone)
-    check(told["nic"]["at_once"] == {"least": least, "most": most}, f"{told['nic']} of {alone}")
+    check(told["nic"]["peak_total"] == {"least": least, "most": most}, f"{told['nic']} of {alone}")
     # The page names the missing ranks of the run that lacks them.
     lacking = PLACE / "lacking"
     shutil.copytree(names[1], lacking)
@@ -250,9 +250,9 @@ def pages_of_html(arguments):
     page, drawn, both = (PLACE / name for name in ("answer.html", "answer.svg", "report.html"))
     traces = [PLACE / f"fds-{run}" for run in (1, 2)]
     text, told = answered(arguments, f"--html={page}", f"--plot={drawn}", *traces)
-    needs = f"needs {told['nic']['at_once']['most']:,}"
-    at_need = next(of for of in told["sizes"] if of["entries"] == told["nic"]["at_once"]["most"])
-    check(at_need["at_once_percent"]["least"] == 100 and at_need["with_way_percent"]["most"] == 0, str(at_need))
+    needs = f"needs {told['nic']['peak_total']['most']:,}"
+    at_need = next(of for of in told["sizes"] if of["entries"] == told["nic"]["peak_total"]["most"])
+    check(at_need["immediate_percent"]["least"] == 100 and at_need["with_way_percent"]["most"] == 0, str(at_need))
     least = told["sizes"][0]
     check(0 < least["cpu_list_percent"]["least"] < least["with_way_percent"]["most"], str(least))
     check(drawn.read_text().count(needs) == 2, f"answer.svg has no {needs}")

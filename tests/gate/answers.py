@@ -299,7 +299,7 @@ def spread(arguments, programs):
     check(any(need <= size <= 2 * need for size in sizes) and sizes[0] == 0, f"spread: {need} {sizes}")
     check(told["prq_needs"]["runs"] == 3 * len(sizes), f"spread: {told['prq_needs']}")
     check(told["recommended_entries"] >= need, f"spread: {told['recommended_entries']}")
-    for part in ("fit at once", "promoted first", "recommended:", "in %d runs: PRQ" % (3 * len(sizes))):
+    for part in ("fit immediately", "promoted first", "recommended:", "in %d runs: PRQ" % (3 * len(sizes))):
         check(part in done.stdout, f"spread: no `{part}` in {done.stdout[-1500:]}")
     check(all(run["command"] and run["mpi"].startswith("MPICH") for run in told["runs"]), "spread: origin")
     done = tcam(arguments, "run", "--", *fds)

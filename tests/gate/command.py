@@ -131,7 +131,7 @@ def output_goes_nowhere(arguments, programs):
         (["run", "--mpi=mpich", f"--trace={place / 'traces'}", "--", *mute], 9, 9),
         (["run", "--mpi=mpich", "--", *mute], 9, 9),
         (["sweep", "--prq=4", f"--out={place / 'sweep'}", "--", *ring], 0, 125),
-        (["sweep", f"--trace={place / 'traces'}", f"--out={place / 'replayed'}"], -13, 125),
+        (["sweep", f"--trace={place / 'traces'}", f"--out={place / 'replayed'}"], 0, 125),
         (["show", str(place / "traces")], -13, 125),
         (["replay", str(place / "traces")], -13, 125),
         (["doctor"], -13, 125),
@@ -146,6 +146,8 @@ def output_goes_nowhere(arguments, programs):
         os.close(write)
         code = done.returncode
         check(code == closed, f"{words}, closed: exit code {code}")
+        if words[0] == "sweep" and words[1].startswith("--trace"):
+            check((place / "replayed" / "sweep.csv").exists(), f"{words}, closed: no sweep.csv")
         with open("/dev/full", "w", encoding="utf-8") as device:
             options = {"capture_output": False, "stdout": device, "stderr": subprocess.PIPE}
             done = tcam(arguments, *words, **options)

@@ -112,7 +112,7 @@ class Replay:
         """Returns the figures that a line of compare and one of sweep have in common."""
         found = {
             "messages": self.messages(),
-            "at_once_percent": 100 - percent(self.both("spills"), self.both("inserts")),
+            "immediate_percent": 100 - percent(self.both("spills"), self.both("inserts")),
             "promoted_percent": percent(self.both("promotions"), self.both("inserts")),
             "in_table_percent": percent(self.both("table_matches"), self.messages()),
             "internal_spills": self.of_mpi("spills"),
@@ -373,7 +373,7 @@ def divided(traces):
 def answered(arguments, what, traces):
     """Checks the figures of `tcam answer` for one recording on one host."""
     told = tcam(arguments, "answer", "--json=-", f"--plot={need.PLACE / 'answer.svg'}", traces.place)
-    least, most = need.needs(traces.done, traces.ranks, 0, "block")[0]["at_once"].values()
+    least, most = need.needs(traces.done, traces.ranks, 0, "block")[0]["peak_total"].values()
     messages, seconds = traces.replay((0, 0)).messages(), traces.seconds
     ours = {"messages": messages, "seconds": seconds}
     agree(f"{what}, answer", told | {name: told[name]["most"] for name in ours}, ours | {"ranks": traces.ranks, "nodes": None})
@@ -382,7 +382,7 @@ def answered(arguments, what, traces):
     if traces.times == "generated":
         check(told["nic"]["umq_at_least"]["most"] == of_nic, f"{what}: {told['nic']}, not {of_nic}")
     check(told["divided_pool"]["entries"] == divided(traces), f"{what}: {told['divided_pool']}, not {divided(traces)}")
-    check(told["nic"]["at_once"] == {"least": least, "most": most}, f"{what}: {told['nic']}, not {least} to {most}")
+    check(told["nic"]["peak_total"] == {"least": least, "most": most}, f"{what}: {told['nic']}, not {least} to {most}")
     check([of["device"] for of in told["devices"]] == list(DEVICES), f"{what}: {told['devices']}")
     for device, (entries, limits) in zip(told["devices"], DEVICES.values()):
         replay, pool = traces.replay(entries, **limits), device["device"] in POOLS
@@ -397,7 +397,7 @@ def answered(arguments, what, traces):
     power = next(1 << bit for bit in range(30) if 1 << bit >= most)
     check(sizes == [size for size in sizes_around(most) if 0 < size <= power], f"{what}: {sizes} around {most}")
     for of in told["sizes"]:
-        fits = of["at_once_percent"]["least"] == 100
+        fits = of["immediate_percent"]["least"] == 100
         check(fits >= (of["entries"] >= most), f"{what}: {of} of {most}")
         check((of["with_way_percent"]["most"] == 0) == (of["cpu_list_percent"]["most"] == 0), f"{what}: {of}")
         check(of["cpu_list_percent"]["most"] == 0 or not fits or of["entries"] < most, f"{what}: {of}")
@@ -417,12 +417,12 @@ def moments(arguments, what, traces):
                 mosts[unit] = sum(held.values()), of.ns * 1e-9, held
     units = [(of["ranks"][0], of) for of in told["ranks"]]
     check(sorted(rank for rank, _ in units) == list(range(traces.ranks)), f"{what}: {units}")
-    check([of["all"]["most"] for _, of in units] == sorted((of["all"]["most"] for _, of in units), reverse=True), f"{what}: order")
+    check([of["peak_total"]["most"] for _, of in units] == sorted((of["peak_total"]["most"] for _, of in units), reverse=True), f"{what}: order")
     for unit, of in [*units, ("nic", told["nics"][0])]:
         most, at, held = mosts[unit]
         if unit != "nic" or traces.times == "generated":
-            check(of["all"] == {"least": most, "most": most}, f"{what}: {unit} {of}, not {most}")
-            agree(f"{what}, moment of {unit}", of | of["at_once"], held | {"at_s": at})
+            check(of["peak_total"] == {"least": most, "most": most}, f"{what}: {unit} {of}, not {most}")
+            agree(f"{what}, moment of {unit}", of | of["at_peak"], held | {"at_s": at})
     check(told["uncertain_ns"] == (2 * need.ERROR if traces.times == "exact" else 0), f"{what}: {told['uncertain_ns']}")
 
 

@@ -173,7 +173,7 @@ def peak(units):
 
 def needs(done, ranks, ppn, placement):
     """Returns the range of the peak number of elements on a NIC and the peak on a rank, for each kind:
-    PRQ, UMQ, or internal (untagged), and all kinds together (`at_once`)."""
+    PRQ, UMQ, or internal (untagged), and all kinds together (`peak_total`)."""
     nodes = -(-ranks // ppn) if ppn else 1
 
     def node(rank):
@@ -187,13 +187,13 @@ def needs(done, ranks, ppn, placement):
         for kind, source, change in of.changes:
             if ppn and source is not None and node(source) == node(of.rank):
                 continue
-            for count in (kind, "at_once"):
+            for count in (kind, "peak_total"):
                 now[of.rank, count] += change
                 changed.add(count)
         for count in changed:
             units[of.rank, count].add(now[of.rank, count], of)
     found = {"nic": {}, "rank": {}}
-    for count in (*KINDS, "at_once"):
+    for count in (*KINDS, "peak_total"):
         alone, on_nic = {}, collections.defaultdict(list)
         for (rank, of), unit in units.items():
             if of == count:
@@ -240,7 +240,7 @@ def judge(arguments, what, place, placements, times):
         words = [f"--ppn={ppn}", f"--placement={placement}"] if ppn else []
         name = f"{what} {' '.join(words)}"
         by_hand = dict(zip(("nic", "rank"), needs(done, ranks, ppn, placement)))
-        least, nic = by_hand["nic"]["at_once"].values()
+        least, nic = by_hand["nic"]["peak_total"].values()
         out = f"--out={PLACE / 'sweep'}"
         pool = tcam(arguments, "sweep", "--json=-", out, "--set=pool=node", *words, "--trace", place)
         check(pool["needed_entries"] == nic, f"{name}: sweep needs {pool['needed_entries']}, by brute force {nic}")
@@ -337,7 +337,7 @@ def staggered(arguments):
 def emulated_pool(arguments, launched, recording):
     """Checks the need of a recording against runs with a pool that all ranks of the host share. Of
     the receives of a barrier, a run may have up to 3 more or fewer at one moment."""
-    nic = tcam(arguments, "answer", "--json=-", recording)["nic"]["at_once"]
+    nic = tcam(arguments, "answer", "--json=-", recording)["nic"]["peak_total"]
     for entries, fits in ((nic["most"] + 3, True), (nic["least"] - 4, False)):
         place = PLACE / f"pool-{entries}"
         settings = ["--set=pool=node", f"--set=pool_entries={entries}", f"--report={place}"]

@@ -25,7 +25,7 @@ pub(crate) const WAY_NS: u64 = 500;
 /// where that value is largest. Each range is over the runs.
 #[derive(Debug, Serialize)]
 pub(crate) struct Needed {
-    /// Name of the rank or NIC with the largest `at_once`, in the run where that is largest.
+    /// Name of the rank or NIC with the largest `peak_total`, in the run where that is largest.
     pub(crate) name: String,
     pub(crate) prq: Range<u64>,
     pub(crate) umq: Range<u64>,
@@ -34,7 +34,7 @@ pub(crate) struct Needed {
     /// Receives and unexpected messages of the MPI itself.
     pub(crate) internal: Range<u64>,
     /// Largest sum of PRQ, UMQ and internal elements at one moment.
-    pub(crate) at_once: Range<u64>,
+    pub(crate) peak_total: Range<u64>,
 }
 
 /// Results of a device in all runs.
@@ -64,7 +64,7 @@ pub(crate) struct DeviceResult {
 pub(crate) struct AtSize {
     pub(crate) entries: u64,
     /// Share of the elements that got an entry when they were added to their queue, in per cent.
-    pub(crate) at_once_percent: Range<f64>,
+    pub(crate) immediate_percent: Range<f64>,
     /// Modelled costs of overflow in per cent of the run, as in [`DeviceResult`].
     pub(crate) cpu_list_percent: Range<f64>,
     pub(crate) with_way_percent: Range<f64>,
@@ -153,7 +153,7 @@ impl Facts {
             lates.push(late);
         }
         let nic = Needed::of(&needs, |need| &need.nics, lates.iter().map(|late| late.nic));
-        let sizes = if is_drawn { sizes_below(nic.at_once.most) } else { Vec::new() };
+        let sizes = if is_drawn { sizes_below(nic.peak_total.most) } else { Vec::new() };
         let both = |settings: Settings| [false, true].map(|way| with_costs(&settings, way));
         let mut settings: Vec<_> = models.iter().flat_map(|model| both(of_model(model))).collect();
         let of_devices = settings.len();
@@ -166,7 +166,7 @@ impl Facts {
             let of = |way| played.iter().map(move |run| &run[of_devices + 2 * at + way]);
             AtSize {
                 entries: entries as u64,
-                at_once_percent: Range::of(of(0).map(|run| run.sum.at_once())),
+                immediate_percent: Range::of(of(0).map(|run| run.sum.immediate())),
                 cpu_list_percent: Range::of(of(0).map(|run| run.cost)),
                 with_way_percent: Range::of(of(1).map(|run| run.cost)),
             }
@@ -249,14 +249,15 @@ impl Needed {
         let most = |count: fn(&PeakNeed) -> Range<u64>| {
             Range::over(needs.iter().map(|need| need::largest(units(need), count)))
         };
-        let worst = needs.iter().map(|need| &units(need)[0]).max_by_key(|unit| unit.all.most);
+        let worst =
+            needs.iter().map(|need| &units(need)[0]).max_by_key(|unit| unit.peak_total.most);
         Self {
             name: worst.map_or_else(String::new, PeakNeed::name),
             prq: most(|of| of.each.prq),
             umq: most(|of| of.each.umq),
             umq_at_least: Range::of(umq_at_least),
             internal: most(|of| of.each.internal),
-            at_once: most(|of| of.all),
+            peak_total: most(|of| of.peak_total),
         }
     }
 }

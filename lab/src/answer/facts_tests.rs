@@ -155,16 +155,16 @@ fn the_run_is_described_as_it_was_recorded() {
 #[test]
 fn the_need_follows_from_the_operations() {
     let facts = facts(|_| {});
-    let Needed { name, prq, umq, umq_at_least, internal, at_once } = facts.rank;
+    let Needed { name, prq, umq, umq_at_least, internal, peak_total } = facts.rank;
     assert_eq!(name, "rank 0");
     assert_eq!((prq, umq, internal), (300.into(), 30.into(), 0.into()));
     // All messages before the one that was taken had to be there.
-    assert_eq!((umq_at_least, at_once), (19.into(), 320.into()));
-    let Needed { name, prq, umq, umq_at_least, internal, at_once } = facts.nic;
+    assert_eq!((umq_at_least, peak_total), (19.into(), 320.into()));
+    let Needed { name, prq, umq, umq_at_least, internal, peak_total } = facts.nic;
     assert_eq!(name, "ranks 0-1");
     // Rank 0 has taken a message before rank 1 gets messages.
     assert_eq!((prq, umq, internal), (400.into(), 49.into(), 0.into()));
-    assert_eq!((umq_at_least, at_once), (19.into(), 449.into()));
+    assert_eq!((umq_at_least, peak_total), (19.into(), 449.into()));
     // Each of four engines has as many entries as rank 0 needs.
     let DividedPool { device, entries } = facts.divided_pool.unwrap();
     assert_eq!((device, entries), ("cassini-hybrid", (4 * 320).into()));
@@ -214,7 +214,7 @@ fn several_runs_have_ranges() {
     assert_eq!(facts.messages, Range { least: 40, most: 50 });
     assert_eq!(facts.rank.prq, Range { least: 200, most: 300 });
     assert_eq!(facts.rank.umq_at_least, Range { least: 0, most: 19 });
-    assert_eq!(facts.nic.at_once, Range { least: 340, most: 449 });
+    assert_eq!(facts.nic.peak_total, Range { least: 340, most: 449 });
     assert_eq!(
         facts.divided_pool.as_ref().unwrap().entries,
         Range { least: 4 * 210, most: 4 * 320 }
@@ -231,14 +231,14 @@ fn sizes_for_a_picture_hold_the_elements_that_come_first() {
     let sizes: Vec<_> = facts.sizes.iter().map(|of| of.entries as usize).collect();
     assert_eq!(sizes, sizes_below(449));
     assert!(sizes.len() > 4);
-    for AtSize { entries, at_once_percent, cpu_list_percent, with_way_percent } in &facts.sizes {
+    for AtSize { entries, immediate_percent, cpu_list_percent, with_way_percent } in &facts.sizes {
         // The last message of rank 0 gives its entry back. Up to 320 entries, an element that waits
         // takes this entry.
         let held = match *entries {
             ..320 => *entries,
             320.. => 320 + (entries - 319).min(130),
         };
-        assert_near(*at_once_percent, [100.0 * held as f64 / 450.0; 2]);
+        assert_near(*immediate_percent, [100.0 * held as f64 / 450.0; 2]);
         assert_eq!(cpu_list_percent.most > 0.0, held < 450, "{entries}");
         assert_eq!(with_way_percent.most > cpu_list_percent.most, held < 450, "{entries}");
     }
@@ -320,7 +320,7 @@ fn placed_ranks_have_a_nic_on_each_node() {
     let placed = Placed { ppn: NonZeroU32::new(1), placement: None };
     let facts = Facts::of(&[&found.placed(&placed).unwrap()], models::specific(), false).unwrap();
     assert_eq!((facts.nodes, facts.nic.name.as_str()), (Some(2), "rank 0"));
-    assert_eq!(facts.nic.at_once, 320.into());
+    assert_eq!(facts.nic.peak_total, 320.into());
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 6] {
         row("unexpected messages (UMQ)", [rank.umq, nic.umq]),
         row("  of these, unavoidable", [rank.umq_at_least, nic.umq_at_least]),
         row("receives of the MPI itself", [rank.internal, nic.internal]),
-        row("PRQ, UMQ and MPI at once", [rank.at_once, nic.at_once]),
+        row("all three at one moment", [rank.peak_total, nic.peak_total]),
         ["A pool that the ranks of a NIC share needs".to_owned(), String::new(), needs_of(facts)],
     ]
 }
@@ -37,9 +37,9 @@ fn needs_of(facts: &Facts) -> String {
         true => format!("{at_least}{}", entries(most)),
         false => format!("{at_least}{} to {}", whole(least), entries(most)),
     };
-    let at_once = facts.nic.at_once;
-    let mut text = format!("{} ({})", needed(at_once), facts.nic.name);
-    let divided = facts.divided_pool.as_ref().filter(|of| of.entries.most > at_once.most);
+    let peak_total = facts.nic.peak_total;
+    let mut text = format!("{} ({})", needed(peak_total), facts.nic.name);
+    let divided = facts.divided_pool.as_ref().filter(|of| of.entries.most > peak_total.most);
     if let Some(DividedPool { device, entries }) = divided {
         let needed = needed(*entries);
         text += &format!(", and {needed} if engines divide it, as in {device}");
@@ -71,10 +71,11 @@ fn verdict(facts: &Facts) -> Option<String> {
     let small = names(&|of| of.fits_in < facts.runs);
     let by_design = names(&|of| of.fits_in == facts.runs && of.suffices_in < facts.runs);
     let mut told = Vec::new();
-    let everything = if is_lower_bound(facts) { "What was recorded" } else { "Everything" };
+    let everything = if is_lower_bound(facts) { "all that was recorded" } else { "everything" };
     match fit.as_slice() {
         [] => told.push("No emulated device holds everything".to_owned()),
-        fit => told.push(format!("{everything} fits {}", listed(fit))),
+        [one] => told.push(format!("{one} holds {everything}")),
+        fit => told.push(format!("{} hold {everything}", listed(fit))),
     }
     if !small.is_empty() {
         let is = if small.len() == 1 { "is" } else { "are" };
@@ -95,12 +96,15 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// Returns the cells of a device without the reason: name, entries, whether its tables are large
-/// enough (`yes`, `no`, or in how many runs, `1/3`; `-` without tables), and both costs.
+/// Returns the cells of a device without the reason: name, entries, whether it holds all elements,
+/// and both costs. `part` is a device that leaves elements to the host by design, and is not too
+/// small for the others. `no` is too small, `1/3` is too small in two of three runs.
 pub(super) fn device_cells(device: &DeviceResult, facts: &Facts) -> [String; 5] {
-    let DeviceResult { judged, fits_in, cpu_list_percent, with_way_percent, .. } = device;
-    let fits = match *fits_in {
-        _ if device.entries.iter().all(|&entries| entries == 0) => "-".to_owned(),
+    let DeviceResult { judged, suffices_in, fits_in, .. } = device;
+    let DeviceResult { cpu_list_percent, with_way_percent, .. } = device;
+    let holds = match *fits_in {
+        _ if device.entries.iter().all(|&entries| entries == 0) => "none".to_owned(),
+        all if all == facts.runs && *suffices_in < all => "part".to_owned(),
         all if all == facts.runs => "yes".to_owned(),
         0 => "no".to_owned(),
         some => format!("{some}/{}", facts.runs),
@@ -108,7 +112,7 @@ pub(super) fn device_cells(device: &DeviceResult, facts: &Facts) -> [String; 5] 
     let sizes: Vec<_> = device.entries.iter().map(|&entries| whole(entries)).collect();
     let cost = |of: &Range<f64>| if facts.generated { "-".to_owned() } else { percent(*of) };
     let [cost, way] = [cpu_list_percent, with_way_percent].map(cost);
-    [judged.device.clone(), sizes.join("+"), fits, cost, way]
+    [judged.device.clone(), sizes.join("+"), holds, cost, way]
 }
 
 /// Returns text such as `8 ranks`, or `1 of 27 ranks` if traces of some were generated.
@@ -208,13 +212,13 @@ fn limits(facts: &Facts) -> Vec<String> {
     } else {
         limits.push(
             "Costs are modelled shares of the run's time on the rank that pays most, without \
-             overlap; costs of ranks that wait for each other add up."
+             overlap. A rank that waits for others may pay for them, too."
                 .into(),
         );
     }
     if facts.crowded {
         limits.push(
-            "Ranks share processors: with one for each, UMQ, time and costs may differ.".into(),
+            "Ranks share processors: with a processor each, UMQ, time and costs may differ.".into(),
         );
     }
     if !facts.generated {
@@ -230,9 +234,9 @@ fn hints(facts: &Facts) -> Vec<String> {
     let mut hints: Vec<_> = facts.shares.iter().map(|note| format!("{note}.")).collect();
     if !facts.generated {
         hints.push(format!(
-            "Search: the time to search a list on the host. +1 us each: an assumed {} ns more for \
+            "Search: the time to search a list on the host. +1 us each: an assumed {} us more for \
              each message that a table passes to the host.",
-            whole(2 * WAY_NS)
+            2 * WAY_NS / 1000
         ));
     }
     hints.push(match facts.nodes {
@@ -268,8 +272,8 @@ fn hints(facts: &Facts) -> Vec<String> {
 fn legend(facts: &Facts) -> Vec<String> {
     let mut legend = vec![
         "a+b: the tables of a rank, for receives and for unexpected messages. One number: a pool of \
-         the NIC. Fits: no element goes to the host for lack of space. Refused receives, small \
-         buffers and a missing table are by design."
+         the NIC. Part: the device refuses elements or lacks a table by design, and is not too \
+         small for the others."
             .to_owned(),
         "Unavoidable: caused by the order in which each rank sent and received, at any timing."
             .to_owned(),
@@ -318,7 +322,7 @@ pub(super) fn quote(facts: &Facts) -> String {
          messages, and {} at one moment for a NIC of {}{own}, in {} (tcam {}). {holding}.{polled}",
         entries(facts.rank.prq.most),
         whole(facts.rank.umq.most),
-        counts_text(nic.at_once),
+        counts_text(nic.peak_total),
         nic.name,
         count(facts.runs as u64, "run"),
         env!("CARGO_PKG_VERSION"),
@@ -340,12 +344,12 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
     text += &html::table(&needs);
     if let Some(picture) = drawn(facts) {
         let reading = "A NIC whose ranks share that many entries for all that they hold: what of the \
-                       receives and unexpected messages is in the table at once, and the share of \
+                       receives and unexpected messages enters the table immediately, and the share of \
                        the run's time that the overflow costs. Points are the worst run, bars the \
                        range of the runs.";
         text += &html::figure(&picture.svg()?, "Need and cost of overflow", reading);
     }
-    let header = ["device", "entries", "fits", "search", "+1 us each", "left to the host"];
+    let header = ["device", "entries", "holds all", "search", "+1 us each", "left to the host"];
     let mut devices = Sheet::new("Devices, and what overflow costs of the run's time", header);
     for device in products(facts) {
         let cells = device_cells(device, facts).into_iter();
@@ -364,9 +368,9 @@ pub(crate) fn drawn(facts: &Facts) -> Option<Picture<'static>> {
         sizes.iter().map(of).map(|range| (range.least, range.most)).collect()
     };
     let need = NeedOfNic {
-        need: facts.nic.at_once.most,
+        need: facts.nic.peak_total.most,
         sizes: sizes.iter().map(|of| of.entries as usize).collect(),
-        at_once: ranges(|of| &of.at_once_percent),
+        immediate: ranges(|of| &of.immediate_percent),
         list: ranges(|of| &of.cpu_list_percent),
         with_way: ranges(|of| &of.with_way_percent),
     };
@@ -381,6 +385,8 @@ fn paragraph(text: &str) -> String {
 /// Number of lines on the terminal beyond which hints, sentences of the legend and empty lines are
 /// left out.
 const LINES: usize = 40;
+/// What is printed if hints or sentences of the legend were left out.
+const MORE: &str = "There are more notes: --html FILE writes a page with all of them.";
 
 /// Returns the lines for the terminal.
 pub(crate) fn lines(facts: &Facts) -> Vec<String> {
@@ -397,25 +403,31 @@ pub(crate) fn lines(facts: &Facts) -> Vec<String> {
     lines.push(device_row([
         "Device",
         "entries",
-        "fits",
-        "cost of overflow, %",
+        "holds",
+        "cost on the host, %",
         "",
         "left to the host",
     ]));
-    lines.push(device_row(["", "", "", "search", "+1 us each", ""]));
+    lines.push(device_row(["", "", "all", "search", "+1 us each", ""]));
     lines.extend(products(facts).flat_map(|device| of_device(device, facts)));
     lines.push(String::new());
     let item = |text: String| folded(&format!("- {text}"), 2);
     lines.extend(limits(facts).into_iter().flat_map(item));
     let quote = folded(&format!("To quote: {}", quote(facts)), 0);
     let mut room = LINES.saturating_sub(lines.len() + 1 + quote.len());
-    for item in hints(facts).into_iter().chain(legend(facts)).map(item) {
+    let mut more: Vec<_> = hints(facts).into_iter().chain(legend(facts)).map(item).collect();
+    if more.iter().map(Vec::len).sum::<usize>() > room {
         // A sentence that does not fit is left out, not cut off.
-        if item.len() <= room {
-            room -= item.len();
-            lines.extend(item);
+        more.retain(|item| {
+            let fits = item.len() < room;
+            room -= if fits { item.len() } else { 0 };
+            fits
+        });
+        if room > 0 {
+            more.push(item(MORE.to_owned()));
         }
     }
+    lines.extend(more.concat());
     lines.push(String::new());
     lines.extend(quote);
     let mut excess = lines.len().saturating_sub(LINES);
@@ -434,18 +446,18 @@ fn row([name, rank, nic]: [&str; 3]) -> String {
 /// Column where the reasons in the row of a device begin.
 const WHY: usize = 56;
 
-fn device_row([name, entries, fits, list, way, why]: [&str; 6]) -> String {
+fn device_row([name, entries, holds, list, way, why]: [&str; 6]) -> String {
     // The heading of the costs is as wide as both of their columns.
     let costs = match way {
         "" => format!("{list:<21}"),
         way => format!("{list:<11}{way:<10}"),
     };
-    format!("{name:<17}{entries:<12}{fits:<6}{costs}{why}").trim_end().to_owned()
+    format!("{name:<17}{entries:<12}{holds:<6}{costs}{why}").trim_end().to_owned()
 }
 
 /// Returns the lines of a device. Reasons that do not fit the first line go to the next lines.
 fn of_device(device: &DeviceResult, facts: &Facts) -> Vec<String> {
-    let [name, entries, fits, cost, way] = device_cells(device, facts);
+    let [name, entries, holds, cost, way] = device_cells(device, facts);
     let mut why = vec![String::new()];
     for part in device.judged.why.split("; ").filter(|part| !part.is_empty()) {
         let line = why.last_mut().expect("there is a line");
@@ -458,7 +470,7 @@ fn of_device(device: &DeviceResult, facts: &Facts) -> Vec<String> {
         }
     }
     let [cost, way] = [cost, way].map(|of| narrow(&of));
-    let first = [&name, &entries, &fits, &cost, &way, &why[0]];
+    let first = [&name, &entries, &holds, &cost, &way, &why[0]];
     let mut rows = vec![cut(&device_row(first.map(String::as_str)), WIDTH)];
     let rest = why[1..].iter().map(|part| cut(&format!("{:WHY$}{part}", ""), WIDTH));
     rows.extend(rest);
@@ -509,7 +521,7 @@ mod tests {
             umq: range(44_448, 44_455),
             umq_at_least: range(44_448, 44_455),
             internal: range(8, 64),
-            at_once: range(44_650, 46_650),
+            peak_total: range(44_650, 46_650),
         };
         let device = |name: &str, entries: &[u64], why: &str| DeviceResult {
             model: *models::named(name).unwrap(),
@@ -592,7 +604,7 @@ mod tests {
         );
         let facts = Facts::of(&[&found], [&mine], false).unwrap();
         let needed = facts.divided_pool.as_ref().unwrap().entries.most;
-        assert!(needed.is_multiple_of(3) && needed > facts.nic.at_once.most, "{needed}");
+        assert!(needed.is_multiple_of(3) && needed > facts.nic.peak_total.most, "{needed}");
         let page = lines(&facts).join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
         for told in [
             format!("{needed} entries if engines divide it, as in mine."),
@@ -649,7 +661,7 @@ mod tests {
                 by_design(of, 3);
                 of.devices.truncate(6);
             }),
-            "Everything fits cassini-hybrid, cassini-hardware and portals4-ref. alpu is too small. \
+            "cassini-hybrid, cassini-hardware and portals4-ref hold everything. alpu is too small. \
              cassini-software and connectx leave elements to the host by design."
         );
         let told = told(|of| {
@@ -660,7 +672,7 @@ mod tests {
             by_design(of, 2);
         });
         let told: Vec<_> = told.split(". ").collect();
-        assert_eq!(told[0], "What was recorded fits cassini-hybrid and cassini-hardware");
+        assert_eq!(told[0], "cassini-hybrid and cassini-hardware hold all that was recorded");
         assert_eq!(told[1], "cassini-software leaves elements to the host by design.");
         assert_eq!(verdict(&changed(|of| of.messages.most = 0)), None);
     }
@@ -692,7 +704,7 @@ mod tests {
             ("when it is sent", |of| (of.polled, of.hosts) = (0, 1), &[|of| of.polled = 0]),
             ("room 1,234,567 times: the UMQ is a lower bound.", |_| {}, &[|of| of.waited = 0]),
             ("Ranks have up to 16 endpoints", |_| {}, &[|of| of.shares = None]),
-            ("an assumed 1,000 ns", |_| {}, &[|of| of.generated = true]),
+            ("an assumed 1 us", |_| {}, &[|of| of.generated = true]),
             ("All ranks of a host", |_| {}, &[|of| of.nodes = Some(1)]),
             ("One node is assumed", |of| of.nodes = Some(1), &[|_| {}, |of| of.nodes = Some(2)]),
             ("2 nodes are assumed", |of| of.nodes = Some(2), &[|_| {}, |of| of.nodes = Some(1)]),
@@ -801,12 +813,12 @@ mod tests {
             row(|of| of.generated = true, 0),
             ["cassini-hybrid   65,536      no    -          -"]
         );
-        for (change, fits) in [
+        for (change, holds) in [
             ((|of| suffices(of, "cassini-hybrid")) as fn(&mut Facts), "yes"),
             (|of| (suffices(of, "cassini-hybrid"), of.runs = 2).1, "1/2"),
         ] {
             let facts = changed(change);
-            assert_eq!(device_cells(&facts.devices[0], &facts)[2], fits);
+            assert_eq!(device_cells(&facts.devices[0], &facts)[2], holds);
         }
         assert_eq!(
             products(&changed(|of| of.devices[0].model = *models::named("ideal").unwrap())).count(),
@@ -836,7 +848,7 @@ mod tests {
     fn a_section_has_the_page_and_its_picture() {
         let size = |entries| AtSize {
             entries,
-            at_once_percent: Range { least: 1.0, most: 2.0 },
+            immediate_percent: Range { least: 1.0, most: 2.0 },
             cpu_list_percent: Range { least: 3.0, most: 4.0 },
             with_way_percent: Range { least: 5.0, most: 6.0 },
         };

@@ -81,10 +81,10 @@ pub(crate) struct PeakNeed {
     pub(crate) ranks: Vec<u32>,
     pub(crate) each: EachMost,
     /// Largest sum of all lengths at one moment.
-    pub(crate) all: Range<u64>,
+    pub(crate) peak_total: Range<u64>,
     /// Length of each queue at the moment when the sum of all lengths was largest, in the order of
     /// the recorded times.
-    pub(crate) at_once: Held,
+    pub(crate) at_peak: Held,
     /// Recorded time of that moment, in seconds since the run began.
     pub(crate) at_s: f64,
 }
@@ -92,7 +92,7 @@ pub(crate) struct PeakNeed {
 impl PeakNeed {
     /// Sets the peaks of PRQ, UMQ, receives of the MPI itself, and all together.
     fn of_peaks(mut self, [prq, umq, internal, all]: [Range<u64>; ELEMENTS]) -> Self {
-        (self.each, self.all) = (EachMost { prq, umq, internal }, all);
+        (self.each, self.peak_total) = (EachMost { prq, umq, internal }, all);
         self
     }
 
@@ -109,7 +109,7 @@ impl PeakNeed {
 
     /// Returns text such as `30 receives, 6 unexpected messages and 64 of the MPI itself`.
     pub(crate) fn parts(&self) -> String {
-        let Held { prq, umq, internal } = self.at_once;
+        let Held { prq, umq, internal } = self.at_peak;
         let own = match internal {
             0 => String::new(),
             internal => format!(" and {} of the MPI itself", whole(internal)),
@@ -198,7 +198,7 @@ impl Need {
             need.uncertain_ns = need.uncertain_ns.max(of.uncertain_ns);
         }
         for all in [&mut need.ranks, &mut need.nics] {
-            all.sort_by_key(|most| std::cmp::Reverse(most.all.most));
+            all.sort_by_key(|most| std::cmp::Reverse(most.peak_total.most));
         }
         Ok(need)
     }
@@ -239,19 +239,23 @@ impl Need {
 }
 
 /// Returns text on the need of a NIC in the recording that needs most, with the range of all
-/// recordings. Returns `None` without recordings.
+/// recordings. If operations are missing (`is_lower_bound`), the need is at least that. Returns
+/// `None` without recordings.
 pub(crate) fn nic_sentence<'a>(
     needs: impl IntoIterator<Item = &'a Need, IntoIter: Clone>,
+    is_lower_bound: bool,
 ) -> Option<String> {
     let nics = needs.into_iter().map(Need::nic);
-    let most = nics.clone().max_by_key(|nic| nic.all.most)?;
-    let least = nics.map(|nic| nic.all.least).min()?;
-    let range = if least < most.all.most { format!("{} to ", whole(least)) } else { String::new() };
-    let order = if most.all.is_one() { "" } else { " in the order of the recorded times" };
+    let most = nics.clone().max_by_key(|nic| nic.peak_total.most)?;
+    let least = nics.map(|nic| nic.peak_total.least).min()?;
+    let range =
+        if least < most.peak_total.most { format!("{} to ", whole(least)) } else { String::new() };
+    let at_least = if is_lower_bound { "at least " } else { "" };
+    let order = if most.peak_total.is_one() { "" } else { " in the order of the recorded times" };
     Some(format!(
-        "a NIC of {} needs {range}{}: {} at once{order}",
+        "a NIC of {} needs {at_least}{range}{}: {} at the same time{order}",
         most.name(),
-        entries(most.all.most),
+        entries(most.peak_total.most),
         most.parts()
     ))
 }
@@ -261,7 +265,7 @@ pub(crate) fn range_note<'a>(
     needs: impl IntoIterator<Item = &'a Need, IntoIter: Clone>,
 ) -> Option<String> {
     let needs = needs.into_iter();
-    if needs.clone().flat_map(|need| &need.nics).all(|nic| nic.all.is_one()) {
+    if needs.clone().flat_map(|need| &need.nics).all(|nic| nic.peak_total.is_one()) {
         return None;
     }
     let ns = needs.map(|need| need.uncertain_ns).max().unwrap_or_default();
@@ -416,8 +420,8 @@ fn of_node(
             umq: now.umq - before.umq + own.umq,
             internal: now.internal - before.internal + own.internal,
         };
-        if now.all() > nic.at_once.all() {
-            (nic.at_once, nic.at_s) = (now, recorded as f64 * 1e-9);
+        if now.all() > nic.at_peak.all() {
+            (nic.at_peak, nic.at_s) = (now, recorded as f64 * 1e-9);
         }
         let of = &mut node.members[endpoint_of[at]];
         let taken = of.meter.held.load(Ordering::Relaxed);
@@ -432,7 +436,7 @@ fn of_node(
             *count = *count + own - before;
         }
         if of.now[ALL] > of.peaks[ALL] {
-            of.need.at_once = Held { prq: of.now[0], umq: of.now[1], internal: of.now[2] };
+            of.need.at_peak = Held { prq: of.now[0], umq: of.now[1], internal: of.now[2] };
             of.need.at_s = recorded as f64 * 1e-9;
         }
         for (most, count) in of.peaks.iter_mut().zip(of.now) {
@@ -488,7 +492,7 @@ fn of_node(
     nic.ranks.sort_unstable();
     nic.ranks.dedup();
     let nic = nic.of_peaks(node.nic.map(|sum| sum.peak));
-    let pool = if knob == Knob::Tables { nic.all } else { pool };
+    let pool = if knob == Knob::Tables { nic.peak_total } else { pool };
     Ok(Need { ranks, nics: vec![nic], tables, pool, never, uncertain_ns })
 }
 

@@ -168,8 +168,8 @@ proptest! {
         // largest number of elements that the queues held together at one moment.
         let plain = Settings::default();
         let shared = Need::of(&found, &plain, Knob::Pool, &ProgressBar::hidden()).unwrap();
-        let at_once = Range::from(shared.nic().at_once.all());
-        prop_assert_eq!((shared.pool, shared.nic().all), (at_once, at_once));
+        let peak = Range::from(shared.nic().at_peak.all());
+        prop_assert_eq!((shared.pool, shared.nic().peak_total), (peak, peak));
     }
 
     #[test]
@@ -216,12 +216,12 @@ proptest! {
         };
         prop_assert!(contains(range.pool, one.pool), "{:?} {:?}", range, one);
         let [range_nic, nic] = [range.nic(), one.nic()];
-        prop_assert!(contains(range_nic.all, nic.all), "{:?} {:?}", range, one);
+        prop_assert!(contains(range_nic.peak_total, nic.peak_total), "{:?} {:?}", range, one);
         prop_assert!(contains(range_nic.each.prq, nic.each.prq), "{:?} {:?}", range, one);
         prop_assert!(contains(range_nic.each.umq, nic.each.umq), "{:?} {:?}", range, one);
-        prop_assert!(range.ranks.iter().all(|rank| rank.all.is_one()), "{:?}", range);
+        prop_assert!(range.ranks.iter().all(|rank| rank.peak_total.is_one()), "{:?}", range);
         if ranks.len() == 1 {
-            prop_assert!(range.pool.is_one() && range_nic.all.is_one(), "{:?}", range);
+            prop_assert!(range.pool.is_one() && range_nic.peak_total.is_one(), "{:?}", range);
         }
         prop_assert_eq!(range.tables, one.tables);
     }
@@ -231,8 +231,8 @@ proptest! {
 fn a_need_is_described_by_its_ranks_and_parts() {
     let unit = |ranks: &[u32], prq, umq, internal| PeakNeed {
         ranks: ranks.to_vec(),
-        at_once: Held { prq, umq, internal },
-        all: (prq + umq + internal).into(),
+        at_peak: Held { prq, umq, internal },
+        peak_total: (prq + umq + internal).into(),
         ..PeakNeed::default()
     };
     let names = [&[][..], &[3], &[0, 1, 2, 3], &[1, 3], &[1, 3, 5], &[1, 3, 5, 7]];
@@ -241,26 +241,26 @@ fn a_need_is_described_by_its_ranks_and_parts() {
         ["a process", "rank 3", "ranks 0-3", "ranks 1 and 3", "ranks 1, 3 and 5", "4 ranks"]
     );
     let (without, with) = (unit(&[3], 1, 2000, 0), unit(&[3], 30, 1, 64));
-    assert_eq!((without.at_once.all(), with.at_once.all()), (2001, 95));
+    assert_eq!((without.at_peak.all(), with.at_peak.all()), (2001, 95));
     assert_eq!(without.parts(), "1 receive and 2,000 unexpected messages");
     assert_eq!(with.parts(), "30 receives, 1 unexpected message and 64 of the MPI itself");
     let need = |nic: &PeakNeed| Need { nics: vec![nic.clone()], ..Need::default() };
-    let sentence = |needs: &[&Need]| nic_sentence(needs.iter().copied()).unwrap();
-    assert_eq!(nic_sentence(&[]), None);
+    let sentence = |needs: &[&Need]| nic_sentence(needs.iter().copied(), false).unwrap();
+    assert_eq!(nic_sentence(&[], false), None);
     let (small, large) = (need(&with), need(&without));
     assert_eq!(
         sentence(&[&large]),
-        "a NIC of rank 3 needs 2,001 entries: 1 receive and 2,000 unexpected messages at once"
+        "a NIC of rank 3 needs 2,001 entries: 1 receive and 2,000 unexpected messages at the same time"
     );
     assert_eq!(
         sentence(&[&small, &large]),
-        "a NIC of rank 3 needs 95 to 2,001 entries: 1 receive and 2,000 unexpected messages at once"
+        "a NIC of rank 3 needs 95 to 2,001 entries: 1 receive and 2,000 unexpected messages at the same time"
     );
-    let uncertain = PeakNeed { all: Range { least: 1990, most: 2001 }, ..without };
+    let uncertain = PeakNeed { peak_total: Range { least: 1990, most: 2001 }, ..without };
     assert_eq!(
         sentence(&[&need(&uncertain)]),
-        "a NIC of rank 3 needs 1,990 to 2,001 entries: 1 receive and 2,000 unexpected messages at \
-         once in the order of the recorded times"
+        "a NIC of rank 3 needs 1,990 to 2,001 entries: 1 receive and 2,000 unexpected messages at the \
+         same time in the order of the recorded times"
     );
     // Only uncertain needs have a note.
     assert_eq!(range_note([&large]), None);
@@ -277,10 +277,10 @@ fn a_need_is_described_by_its_ranks_and_parts() {
 fn ranges_are_combined_by_their_bounds() {
     let range = |least, most| Range { least, most };
     assert_eq!(larger(range(1, 9), range(3, 5)), range(3, 9));
-    let unit = |all| PeakNeed { all, ..PeakNeed::default() };
+    let unit = |peak_total| PeakNeed { peak_total, ..PeakNeed::default() };
     let units = [unit(range(1, 9)), unit(range(3, 5))];
-    assert_eq!(largest(&units, |unit| unit.all), range(3, 9));
-    assert_eq!(largest(&[], |unit| unit.all), range(0, 0));
+    assert_eq!(largest(&units, |unit| unit.peak_total), range(3, 9));
+    assert_eq!(largest(&[], |unit| unit.peak_total), range(0, 0));
 }
 
 #[test]
@@ -317,15 +317,15 @@ fn the_peaks_of_a_recording_have_their_times() {
     let need = |knob| Need::of(&found, &Settings::default(), knob, &ProgressBar::hidden()).unwrap();
     let need_of_tables = need(Knob::Tables);
     let [rank, other] = need_of_tables.ranks.as_slice() else { panic!("two ranks") };
-    assert_eq!((rank.at_once, rank.all), (Held { prq: 2, umq: 1, internal: 0 }, 3.into()));
+    assert_eq!((rank.at_peak, rank.peak_total), (Held { prq: 2, umq: 1, internal: 0 }, 3.into()));
     assert!((rank.at_s - 3e-6).abs() < 1e-12, "{}", rank.at_s);
     assert_eq!((rank.each.prq, rank.each.umq), (3.into(), 1.into()));
     assert_eq!((other.ranks.as_slice(), other.each.internal), (&[1][..], 2.into()));
-    assert_eq!((other.at_once, other.all), (Held { prq: 0, umq: 0, internal: 2 }, 2.into()));
+    assert_eq!((other.at_peak, other.peak_total), (Held { prq: 0, umq: 0, internal: 2 }, 2.into()));
     let nic = need_of_tables.nic();
-    assert_eq!(nic.at_once, Held { prq: 3, umq: 0, internal: 2 });
+    assert_eq!(nic.at_peak, Held { prq: 3, umq: 0, internal: 2 });
     assert!((nic.at_s - 11e-6).abs() < 1e-12, "{}", nic.at_s);
-    assert_eq!((nic.ranks.as_slice(), nic.all), (&[0, 1][..], 5.into()));
+    assert_eq!((nic.ranks.as_slice(), nic.peak_total), (&[0, 1][..], 5.into()));
     // Tables of untagged messages are not counted.
     assert_eq!(
         (need_of_tables.tables, need_of_tables.sizes(Knob::Tables)),

@@ -178,7 +178,7 @@ impl Point {
 
     /// Returns the share of the elements that got an entry when they were added, in per cent: the
     /// median of the runs.
-    pub(crate) fn at_once(&self) -> f64 {
+    pub(crate) fn immediate(&self) -> f64 {
         100.0 - self.spilled[0]
     }
 

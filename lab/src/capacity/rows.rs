@@ -140,7 +140,7 @@ pub(crate) fn row(
     row.put("wall_seconds", wall_seconds);
     row.put("messages", tagged.arrivals);
     row.put("unexpected", tagged.unexpected);
-    row.put("at_once_percent", sum.at_once());
+    row.put("immediate_percent", sum.immediate());
     row.put("promoted_percent", sum.promoted());
     row.put("in_table_percent", sum.in_table());
     row.put("spilled_percent", sum.spilled());

@@ -91,7 +91,7 @@ impl Swept {
                 let [prq, umq] = [&prq, &umq].map(peak_text);
                 let at = point.entries();
                 Err(format!(
-                    "at {at} elements spill though the PRQ{prq} and the UMQ{umq} at once \
+                    "at {at} elements spill though the PRQ{prq} and the UMQ{umq} at the same time \
                      (refused, or the pool is used up)"
                 ))
             }
@@ -155,15 +155,16 @@ impl Swept {
             lines.push(repeats::exceeded(runs));
         }
         let recommended = self.recommended();
+        let what = if self.knob == Knob::Pool { "a pool of" } else { "tables of" };
         if let Some(size) = recommended.filter(|_| spreads.iter().any(|it| it.max > 0)) {
             lines.push(match one {
                 true => format!(
-                    "recommended: {}, the next power of two; one run was measured, and {again} \
+                    "recommended: {what} {}, the next power of two; one run was measured, and {again} \
                      shows how much the need varies",
                     entries(size)
                 ),
                 false => format!(
-                    "recommended: {}, the next power of two above the most that was seen and its \
+                    "recommended: {what} {}, the next power of two above the most that was seen and its \
                      spread",
                     entries(size)
                 ),
@@ -235,7 +236,7 @@ impl Swept {
             Ok(size) => self.need_sentence(size),
         }];
         if self.knob == Knob::Tables {
-            lines.extend(need::nic_sentence(&self.needs));
+            lines.extend(need::nic_sentence(&self.needs, false));
         }
         lines.push(self.smaller_size_sentence());
         lines.extend(self.engine_note.iter().chain(&self.scheduling_note).cloned());
@@ -244,12 +245,12 @@ impl Swept {
 
     fn need_sentence(&self, size: u64) -> String {
         if self.knob == Knob::Pool {
-            let most = self.needs.iter().map(Need::nic).max_by_key(|nic| nic.all.most);
+            let most = self.needs.iter().map(Need::nic).max_by_key(|nic| nic.peak_total.most);
             return match most {
                 Some(nic) => {
                     let (name, parts) = (nic.name(), nic.parts());
                     // Several engines, reserved shares or preemption leave a part of a pool unused.
-                    let unused = match size > nic.all.most {
+                    let unused = match size > nic.peak_total.most {
                         true => ", and this device leaves part of its pool unused",
                         false => "",
                     };
@@ -258,7 +259,7 @@ impl Swept {
                     let range =
                         if least < size { format!("{} to ", whole(least)) } else { String::new() };
                     let needs = format!("needs a pool of {range}{}", entries(size));
-                    format!("{needs}: {name} held {parts} at once{unused}")
+                    format!("{needs}: {name} held {parts} at the same time{unused}")
                 }
                 None => {
                     format!("the smallest pool of this sweep without a spill has {}", entries(size))
@@ -268,7 +269,7 @@ impl Swept {
         let [prq, umq] = self.peaks();
         if !self.has_umq() {
             return format!(
-                "needs {}: the PRQ{} at once; unexpected messages have no table",
+                "needs {}: the PRQ{} at the same time; unexpected messages have no table",
                 entries(size),
                 peak_text(&prq)
             );
@@ -279,7 +280,7 @@ impl Swept {
             (&prq, "PRQ", &umq, "UMQ")
         };
         format!(
-            "needs {}: the {name}{} held that many at once, the {other}{} at most {}",
+            "needs {}: the {name}{} held that many at the same time, the {other}{} at most {}",
             entries(size),
             of_rank(worst),
             of_rank(less),
@@ -315,7 +316,7 @@ impl Swept {
             .or_else(|| points.iter().rfind(|point| !point.fits()));
         match small {
             Some(point) => format!(
-                "at {} {} spill (PRQ {}, UMQ {}{}): {} fit at once, {} are promoted first{}",
+                "at {} {} spill (PRQ {}, UMQ {}{}): {} fit immediately, {} are promoted first{}",
                 point.entries(),
                 point.spilled_text(0),
                 point.spilled_text(1),
@@ -324,7 +325,7 @@ impl Swept {
                     0 => String::new(),
                     own => format!(", and {} of the MPI itself", count(own, "element")),
                 },
-                share(point.at_once()),
+                share(point.immediate()),
                 share(point.promoted),
                 added(point.cost),
             ),
@@ -394,8 +395,10 @@ mod tests {
         let one = swept([point(2048, &[1000])]);
         assert_eq!(
             one.reliance(&[64]),
-            ["recommended: 1,024 entries, the next power of two; one run was measured, and \
-                 --repeat 3 shows how much the need varies"]
+            [
+                "recommended: tables of 1,024 entries, the next power of two; one run was measured, and \
+                 --repeat 3 shows how much the need varies"
+            ]
         );
         let mut lines = one.reliance(&[1024]);
         assert_eq!(lines.pop().unwrap(), "the program FAILED at that size");
@@ -405,7 +408,10 @@ mod tests {
             "{several:?}"
         );
         assert!(several[1].ends_with("of 4 with probability at most 1/5"), "{several:?}");
-        assert!(several[2].starts_with("recommended: 2,048 entries, the next power of two above"));
+        assert!(
+            several[2]
+                .starts_with("recommended: tables of 2,048 entries, the next power of two above")
+        );
         let empty = Point { marks: [vec![0], vec![0]], ..point(64, &[0]) };
         assert_eq!(swept([empty]).reliance(&[]), Vec::<String>::new());
     }
@@ -455,7 +461,7 @@ mod tests {
         let [first, second] = reading(points);
         assert_eq!(
             first,
-            "needs 1,997 entries: the PRQ of rank 1 held that many at once, the UMQ at most 0"
+            "needs 1,997 entries: the PRQ of rank 1 held that many at the same time, the UMQ at most 0"
         );
         assert!(
             second.starts_with("at 1,024 entries 48.6 % spill (PRQ 48.6 %, UMQ 0.0 %)"),
@@ -471,7 +477,7 @@ mod tests {
         points.iter_mut().for_each(|point| point.umq = 0);
         let [first, _] = reading(points);
         let expected = "no size would do: at 4,096 + 0 entries elements spill though the PRQ of rank 1 \
-                        held at most 175 and the UMQ held at most 0 at once (refused, or the pool is \
+                        held at most 175 and the UMQ held at most 0 at the same time (refused, or the pool is \
                         used up)";
         assert_eq!(first, expected);
     }
@@ -485,7 +491,7 @@ mod tests {
         let [first, _] = reading(points);
         assert_eq!(
             first,
-            "needs 190 entries: the UMQ held that many at once, the PRQ of rank 1 at most 8"
+            "needs 190 entries: the UMQ held that many at the same time, the PRQ of rank 1 at most 8"
         );
     }
 

@@ -33,7 +33,10 @@ const WORDS: [(&str, &str); 8] = [
         "UMQ",
         "unexpected messages, which no receive waited for; a receive that is posted searches it",
     ),
-    ("high-water mark", "most elements at once: a table of that size would have held everything"),
+    (
+        "high-water mark",
+        "most elements at the same time: a table of that size would have held everything",
+    ),
     (
         "spill",
         "an element that goes to the host, since the table has no room for it or the device does not take it",
@@ -172,17 +175,17 @@ fn lack(experiment: &Experiment) -> String {
 fn summary(experiment: &Experiment, makeups: &[Makeup], need: Option<&Need>) -> String {
     let sum = &experiment.sum;
     let mut lines = vec![format!(
-        "{} and {}, {}; {} of the elements fit their table at once, {} were promoted first.",
+        "{} and {}, {}; {} of the elements fit their table immediately, {} were promoted first.",
         count(sum.tagged.posts, "receive"),
         count(sum.tagged.arrivals, "message"),
         sum.origin_text(),
-        share(sum.at_once()),
+        share(sum.immediate()),
         share(sum.promoted()),
     )];
     for (queue, peak) in QueueKind::BOTH.iter().zip([&sum.prq_peak, &sum.umq_peak]) {
         lines.push(verdict(experiment, *queue, peak));
     }
-    lines.extend(need::nic_sentence(need).map(|line| line + "."));
+    lines.extend(need::nic_sentence(need, experiment.lack().is_some()).map(|line| line + "."));
     lines.extend(by::readings(makeups).into_iter().map(|reading| reading + "."));
     lines.extend(sum.waits_note().map(|note| note + "."));
     lines.extend(sum.endpoints_note().map(|note| note + "."));

@@ -90,12 +90,12 @@ pub(crate) fn figure(canvas: &mut Canvas, swept: &Swept) {
 
     panel(
         frame(0, 0),
-        "Elements in the table: at once, and when promoted",
+        "Elements in the table, immediately and when promoted",
         "share of all elements (%)",
         Axis::Percent,
         vec![
-            line(LATER, &|point| point.at_once() + point.promoted),
-            line(BOTH, &|point| point.at_once()),
+            line(LATER, &|point| point.immediate() + point.promoted),
+            line(BOTH, &|point| point.immediate()),
         ],
     );
     panel(
@@ -108,7 +108,7 @@ pub(crate) fn figure(canvas: &mut Canvas, swept: &Swept) {
     panel(
         frame(0, 1),
         "High-water mark of the longest queue",
-        "elements at once",
+        "elements immediately",
         Axis::Powers,
         [(PRQ, 0), (UMQ, 1)]
             .map(|(of, queue)| Series {

@@ -31,7 +31,7 @@ pub(crate) struct NeedOfNic {
     /// Sizes of the NIC in entries, in rising order.
     pub(crate) sizes: Vec<usize>,
     /// Share of the elements that got an entry when they were added, in per cent.
-    pub(crate) at_once: Ranges,
+    pub(crate) immediate: Ranges,
     /// Share of the run's time that searches of a list on the host cost, in per cent.
     pub(crate) list: Ranges,
     /// Like `list`, plus the time of the way from the NIC to the host and back for each message
@@ -63,10 +63,10 @@ impl NeedOfNic {
         let unit = "share of all elements (%)";
         panel(
             130.0,
-            "Elements that fit at once",
+            "Elements that fit immediately",
             unit,
             Axis::Percent,
-            vec![series(FITS, &self.at_once, false)],
+            vec![series(FITS, &self.immediate, false)],
         );
         let unit = "share of the run's time (%)";
         let costs = vec![series(WAY, &self.with_way, true), series(LIST, &self.list, true)];
@@ -84,7 +84,7 @@ mod tests {
         let need = NeedOfNic {
             need: 1723,
             sizes: vec![256, 1024, 2048],
-            at_once: ranges([12.0, 80.0, 100.0]),
+            immediate: ranges([12.0, 80.0, 100.0]),
             list: ranges([4.0, 1.0, 0.0]),
             with_way: ranges([6.0, 2.0, 0.0]),
         };

@@ -154,7 +154,7 @@ impl Summary {
 
     /// Returns the share of the elements that got an entry of their table when they were added, in
     /// per cent; 100 without elements.
-    pub(crate) fn at_once(&self) -> f64 {
+    pub(crate) fn immediate(&self) -> f64 {
         100.0 - self.spilled()
     }
 
@@ -470,7 +470,7 @@ pub(crate) struct Sum<'a> {
     /// Facts about the run, from the reports.
     origin: BTreeMap<&'a str, &'a str>,
     elapsed_s: f64,
-    at_once_percent: f64,
+    immediate_percent: f64,
     promoted_percent: f64,
     in_table_percent: f64,
     spilled_percent: f64,
@@ -492,7 +492,7 @@ impl<'a> From<&'a Summary> for Sum<'a> {
             libfabric: &sum.libfabric,
             origin: sum.origin.iter().map(|(name, value)| (*name, value.as_str())).collect(),
             elapsed_s: sum.seconds,
-            at_once_percent: sum.at_once(),
+            immediate_percent: sum.immediate(),
             promoted_percent: sum.promoted(),
             in_table_percent: sum.in_table(),
             spilled_percent: sum.spilled(),

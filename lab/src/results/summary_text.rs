@@ -26,8 +26,8 @@ pub(crate) fn of(sum: &Summary) -> String {
         (0, _) if sum.lack().is_some() => ": all that was counted fits without a spill".to_owned(),
         (0, _) => ": all fits without a spill".to_owned(),
         _ => format!(
-            ": DOES NOT FIT, {} of the elements are in the table at once, {} promoted first",
-            share(sum.at_once()),
+            ": DOES NOT FIT, {} of the elements enter the table immediately, {} promoted first",
+            share(sum.immediate()),
             share(sum.promoted())
         ),
     };
@@ -84,7 +84,7 @@ fn table(sum: &Summary) -> String {
     let matched = |queue: &QueueCounters| total([queue.table_matches, queue.host_matches]);
     row("entries of the table", &|queue| whole(queue.entries));
     row("elements added", &|queue| whole(queue.inserts));
-    row("in the table at once", &|queue| {
+    row("in the table immediately", &|queue| {
         part_of(queue.inserts.saturating_sub(queue.spills), queue.inserts)
     });
     row("spilled to the host", &|queue| part_of(queue.spills, queue.inserts));
@@ -277,7 +277,7 @@ mod tests {
         let text = of(&sum);
         assert!(text.starts_with("INCOMPLETE, 1 of 4,294,967,295 ranks: no report of"), "{text}");
         let shares = Point::of(10, 10, &[sum.clone(), sum]);
-        assert!((0.0..=100.0).contains(&shares.at_once()));
+        assert!((0.0..=100.0).contains(&shares.immediate()));
         // Reports must not have more buckets than there are depths.
         let deeper = format!("[{}]", vec!["1"; 99].join(","));
         report.tagged.prq.search_depth.hit = serde_json::from_str(&deeper).unwrap();

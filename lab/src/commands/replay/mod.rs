@@ -75,7 +75,7 @@ pub(crate) struct Replay {
 
     /// With --time, measures the first N operations of all ranks together (default: 1000000).
     /// Counts are those of all operations.
-    #[arg(long, value_name = "N", requires = "time",
+    #[arg(long, value_name = "N",
         value_parser = clap::value_parser!(u64).range(1..))]
     operations: Option<u64>,
 
@@ -89,7 +89,7 @@ pub(crate) struct Replay {
 
     /// With --with, also writes the numbers to this file; - is standard output, instead of the
     /// table.
-    #[arg(long, value_name = "FILE", requires = "with")]
+    #[arg(long, value_name = "FILE")]
     csv: Option<Destination>,
 
     /// Compares with the reports of a run; the exit code is 1 if a count differs. With pool=node
@@ -111,6 +111,12 @@ pub(crate) struct Replay {
 /// Replays the traces. Returns 3 if results are incomplete, otherwise 1 if counts differ from the
 /// reports of `--against`, otherwise 0.
 pub(crate) fn replay(arguments: &Replay) -> Result<u8, Error> {
+    if arguments.operations.is_some() && !arguments.time {
+        fail!("--operations: goes with --time only");
+    }
+    if arguments.csv.is_some() && arguments.with.is_empty() {
+        fail!("--csv: goes with --with only");
+    }
     settings::note_unused();
     if arguments.time {
         return time::engines(arguments);

@@ -121,9 +121,10 @@ pub(super) fn compare(arguments: &Replay) -> Result<u8, Error> {
                 println!("{line}");
             }
             let of_group = &compared[first..];
+            let lacks = group.iter().any(|of| of.found.ranks().lack("trace").is_some());
             let needs = of_group.iter().map(|of| &of.need);
             let judged: Vec<_> = of_group.iter().map(|of| &of.judged[..]).collect();
-            let sentences = need::nic_sentence(needs.clone()).into_iter();
+            let sentences = need::nic_sentence(needs.clone(), lacks).into_iter();
             let sentences = sentences.chain([judged::sentence(&judged)]);
             let sentences = sentences.chain(need::range_note(needs));
             for line in sentences.flat_map(|sentence| folded(&sentence, 2)) {
@@ -190,7 +191,7 @@ fn assignments(words: &str) -> Vec<String> {
 
 fn sheet(title: &str, runs: &[Run], charged: bool) -> Sheet {
     let cost = if charged { "host adds, ns" } else { "host traverses" };
-    let header = ["", "fit at once", "PRQ spilled", "UMQ spilled", cost, "mostly for"];
+    let header = ["", "fit immediately", "PRQ spilled", "UMQ spilled", cost, "mostly for"];
     let mut sheet = Sheet::new(title, header);
     for (at, (name, _)) in runs.first().into_iter().flatten().enumerate() {
         let of_runs = || runs.iter().filter_map(|run| Some(&run.get(at)?.1));
@@ -275,7 +276,7 @@ fn record(
     record.put("prq_entries", prq.entries);
     record.put("umq_entries", umq.entries);
     record.put("messages", sum.tagged.arrivals);
-    record.put("at_once_percent", sum.at_once());
+    record.put("immediate_percent", sum.immediate());
     record.put("promoted_percent", sum.promoted());
     record.put("in_table_percent", sum.in_table());
     record.put("prq_spilled_percent", spilled(prq));

@@ -25,7 +25,7 @@ const COUNTS: [(&str, Count, f64); 4] = [
     ("prq", |most| most.each.prq, SHARE),
     ("umq", |most| most.each.umq, TIMED),
     ("internal", |most| most.each.internal, SHARE),
-    ("at_once", |most| most.all, TIMED),
+    ("peak_total", |most| most.peak_total, TIMED),
 ];
 
 /// Share by which counts that depend on timing are assumed to differ, if no size has several runs.
@@ -39,7 +39,7 @@ pub(super) struct Forecast {
     pub(super) sizes: Vec<RecordedSize>,
     /// Sizes that were left out, because all ranks were placed on one node.
     pub(super) on_one_node: Vec<u32>,
-    /// PRQ, UMQ, receives of the MPI itself, and all elements at once: first of a rank, then of a
+    /// PRQ, UMQ, receives of the MPI itself, and all elements together: first of a rank, then of a
     /// NIC.
     pub(super) needs: Vec<Scaled>,
     pub(super) placed: bool,
@@ -64,7 +64,7 @@ pub(super) struct RecordedSize {
 pub(super) struct Scaled {
     /// `rank` or `nic`.
     pub(super) of: &'static str,
-    /// `prq`, `umq`, `internal` or `at_once`.
+    /// `prq`, `umq`, `internal` or `peak_total`.
     pub(super) count: &'static str,
     /// Need of the rank or NIC that needs most, by size.
     pub(super) needs: Vec<Point>,
@@ -105,9 +105,9 @@ impl Forecast {
                 let points = points(needs, share, |need| need::largest(units(need), count));
                 Scaled { of, count: name, growth: Growth::of(&points, to), needs: points }
             });
-            let [parts @ .., at_once] = &mut all;
-            if at_once.needs.iter().any(Point::varies) || at_once.growth.refused {
-                at_once.growth.bracket(&parts.each_ref().map(|part| &part.growth));
+            let [parts @ .., peak_total] = &mut all;
+            if peak_total.needs.iter().any(Point::varies) || peak_total.growth.refused {
+                peak_total.growth.bracket(&parts.each_ref().map(|part| &part.growth));
             }
             if of == "nic" && grows(&ranks_of_a_node) {
                 all.iter_mut().for_each(|scaled| scaled.growth.withhold());

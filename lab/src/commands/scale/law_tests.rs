@@ -87,16 +87,16 @@ fn needs_of_no_law_are_refused() {
 }
 
 #[test]
-fn all_at_once_is_no_less_than_a_part_and_no_more_than_the_sum() {
+fn the_total_is_no_less_than_a_part_and_no_more_than_the_sum() {
     let [prq, umq] = [1, 2].map(|b| Growth::of(&points(SIZES.map(|n| (n, b * u64::from(n)))), 128));
     let varying = [(8, 17, 23), (16, 33, 48), (32, 70, 90)];
     let varying = varying.map(|(ranks, least, most)| Point { ranks, least, most, share: SHARE });
-    let mut at_once = Growth::of(&varying, 128);
-    at_once.bracket(&[&prq, &umq]);
-    let [low, high] = at_once.predicts.unwrap();
+    let mut total = Growth::of(&varying, 128);
+    total.bracket(&[&prq, &umq]);
+    let [low, high] = total.predicts.unwrap();
     let [prq, umq] = [prq, umq].map(|part| part.predicts.unwrap());
-    assert_eq!((low, at_once.bracket, at_once.refused), (umq[0], true, false));
-    assert!(low <= 256 && (384..=2 * (prq[1] + umq[1])).contains(&high), "{at_once:?}");
+    assert_eq!((low, total.bracket, total.refused), (umq[0], true, false));
+    assert!(low <= 256 && (384..=2 * (prq[1] + umq[1])).contains(&high), "{total:?}");
     // If a part has no prediction, neither has the sum.
     let mut refused = Growth::of(&points([(4, 3), (8, 7), (16, 15)]), 10_000);
     let none = Growth::of(&points([(4, 10), (8, 80), (16, 30)]), 10_000);

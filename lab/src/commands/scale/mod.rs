@@ -27,7 +27,7 @@ use crate::traces::{Placed, Take};
 ///
 /// A need that stays within the bands and does not rise at each size is constant. A size with one
 /// run varies as much as the repeats of other sizes do; without any repeats PRQ varies by 2
-/// percent, UMQ and all at once by 25 percent. If all at once varies from run to run, its
+/// percent, UMQ and all together by 25 percent. If all together varies from run to run, its
 /// prediction is the range from the largest of its parts to their sum. Sizes whose ranks are all on
 /// one node are left out.
 ///

@@ -22,7 +22,7 @@ pub(super) fn lines(forecast: &Forecast) -> Vec<String> {
     lines.extend(folded(&ran, 0));
     lines.push(String::new());
     lines.push(format!("{:>13}{:>33}{:>33}", "", "one rank needs", "one NIC needs"));
-    let names = ["PRQ", "UMQ", "at once"];
+    let names = ["PRQ", "UMQ", "together"];
     lines.push(row(["ranks", "runs"], names.iter().chain(&names).map(|name| (*name).to_owned())));
     for (at, size) in forecast.sizes.iter().enumerate() {
         let cells = shown(forecast).map(|scaled| cell(scaled.needs[at]));
@@ -49,7 +49,7 @@ pub(super) fn lines(forecast: &Forecast) -> Vec<String> {
 }
 
 /// Returns the counts that the page shows. Receives of the MPI itself have no count on the page;
-/// they are only a part of the count "all at once".
+/// they are only a part of the count "all together".
 fn shown(forecast: &Forecast) -> impl Iterator<Item = &Scaled> {
     forecast.needs.iter().filter(|scaled| scaled.count != "internal")
 }
@@ -72,7 +72,7 @@ fn verdict(scaled: &Scaled, forecast: &Forecast) -> String {
     let growth = &scaled.growth;
     let of = if scaled.of == "rank" { "a rank" } else { "a NIC" };
     let name = match scaled.count {
-        "at_once" => "All at once".to_owned(),
+        "peak_total" => "All together".to_owned(),
         queue => queue.to_uppercase(),
     };
     let laws: Vec<_> = growth.fitting().map(Law::name).collect();
@@ -119,7 +119,7 @@ fn limits(forecast: &Forecast) -> Vec<String> {
     ];
     if forecast.has_single_runs() {
         limits.push(
-            "One run of a size shows no spread. It is taken from other sizes, or UMQ and all at once \
+            "One run of a size shows no spread. It is taken from other sizes, or UMQ and all together \
              may differ by 25 %: record each size three times."
                 .to_owned(),
         );
@@ -138,6 +138,6 @@ fn limits(forecast: &Forecast) -> Vec<String> {
     if commands.any(|command| Some(command) != first) {
         limits.push("Arguments differ between the sizes: the growth includes theirs.".to_owned());
     }
-    limits.push("All at once includes receives that the MPI posts for itself.".to_owned());
+    limits.push("All together includes receives that the MPI posts for itself.".to_owned());
     limits
 }

@@ -8,7 +8,7 @@ use matching::QueueCounters;
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::experiment::{Experiment, Inputs, Keep, QueueKind};
+use crate::experiment::{Experiment, Inputs, Keep, QueueKind, repeated};
 use crate::options::number;
 use crate::results::summary::spilled;
 use crate::results::{Json, Kind};
@@ -145,6 +145,9 @@ pub(super) fn show(
     json: &Json,
 ) -> Result<u8, Error> {
     json.check()?;
+    if repeated::apart(later, Keep::Shown)?.is_some() {
+        fail!("--against: two runs are compared, so give one later run, not {}", later.names.len());
+    }
     let before = Experiment::read(&Inputs::one(earlier, later.take), Keep::Shown)?;
     let after = Experiment::read(later, Keep::Shown)?;
     let lines = lines([&before, &after]);

@@ -187,27 +187,34 @@ impl Show {
             }
             (None, _) => Format::Text,
         };
-        let name = format.to_possible_value().expect("no format is hidden");
-        let with = match self.live.live {
-            true => "--live".to_owned(),
-            false => format!("--format {}", name.get_name()),
-        };
         let Self { sources, tables, against, json, placed, qstat, .. } = self;
-        let is_text = [Format::Text, Format::Json].contains(&format);
-        let is_placed = placed.ppn.is_some() || placed.placement.is_some();
-        for (option, given, fits) in [
-            ("DIR|FILE", !sources.names.is_empty(), true),
-            ("--format", self.format.is_some(), true),
-            ("--all", tables.all, is_text),
-            ("--by", tables.by.is_some(), is_text),
-            ("--against", against.against.is_some(), is_text),
-            ("--json", json.is_given(), format == Format::Text),
-            ("--ppn and --placement", is_placed, format == Format::Html),
-            ("--qstat", qstat.is_some(), [Format::Csv, Format::Parquet].contains(&format)),
-            ("--out", self.out.is_some(), format != Format::Text),
+        let take = &sources.take;
+        let is_live = self.live.live;
+        let for_text = ("without --format", [Format::Text, Format::Json].contains(&format));
+        let for_html = ("with --format html", format == Format::Html);
+        let is_numbers = [Format::Csv, Format::Parquet].contains(&format);
+        let for_numbers = ("with --format csv or parquet", is_numbers);
+        let always = ("without --live", true);
+        let is_cut = take.cut_off || take.partial;
+        for (option, given, (only, fits)) in [
+            ("DIR|FILE", !sources.names.is_empty(), always),
+            ("--format", self.format.is_some(), always),
+            ("--cut-off and --partial", is_cut, always),
+            ("--all", tables.all, ("without --against", against.against.is_none())),
+            ("--all", tables.all, for_text),
+            ("--by", tables.by.is_some(), for_text),
+            ("--against", against.against.is_some(), for_text),
+            ("--json", json.is_given(), ("without --format", format == Format::Text)),
+            ("--ppn", placed.ppn.is_some(), for_html),
+            ("--placement", placed.placement.is_some(), for_html),
+            ("--qstat", qstat.is_some(), for_numbers),
+            ("--out", self.out.is_some(), ("with another --format", format != Format::Text)),
         ] {
-            if given && (!fits || self.live.live) {
-                fail!("{option}: does not go with {with}");
+            if given && is_live {
+                fail!("{option}: goes only without --live");
+            }
+            if given && !fits {
+                fail!("{option}: goes only {only}");
             }
         }
         Ok(format)
@@ -246,15 +253,17 @@ mod tests {
         }
         for (words, told) in [
             ("x --out y", "--out: give the --format"),
-            ("x --ppn 4", "--ppn and --placement: does not go with --format text"),
-            ("x --qstat q --format html", "--qstat: does not go with --format html"),
-            ("x --by tag --format csv", "--by: does not go with --format csv"),
-            ("x --format text --out y", "--out: does not go with --format text"),
-            ("x --json y --format json", "--json: does not go with --format json"),
+            ("x --ppn 4", "--ppn: goes only with --format html"),
+            ("x --qstat q --format html", "--qstat: goes only with --format csv or parquet"),
+            ("x --by tag --format csv", "--by: goes only without --format"),
+            ("x --format text --out y", "--out: goes only with another --format"),
+            ("x --json y --format json", "--json: goes only without --format"),
             ("x --fail-above 3", "--against"),
             ("x --once", "--live"),
-            ("x --live", "DIR|FILE: does not go with --live"),
-            ("--live --by tag", "--by: does not go with --live"),
+            ("x --live", "DIR|FILE: goes only without --live"),
+            ("x --all --against y", "--all: goes only without --against"),
+            ("--live --partial", "--cut-off and --partial: goes only without --live"),
+            ("--live --by tag", "--by: goes only without --live"),
             ("--all", "required"),
         ] {
             let error = format(words).expect_err(words);

@@ -135,7 +135,7 @@ fn print(
     for sheet in sheets::all(experiment, (!tables.all).then_some(sheets::WORST)) {
         println!("\n{}", sheet.terminal());
     }
-    if let Some(needed) = need::nic_sentence(need) {
+    if let Some(needed) = need::nic_sentence(need, experiment.lack().is_some()) {
         // The tables are computed from reports. The need of a NIC is computed from traces, and the
         // traces of some ranks may be missing.
         experiment.lack_of_traces().iter().for_each(|lack| println!("{lack}"));

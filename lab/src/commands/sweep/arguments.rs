@@ -14,7 +14,7 @@ use crate::traces::take::MAX_QUEUE;
 
 /// Runs a program, or replays its traces, once for each table size and draws the capacity curve.
 ///
-/// The curve has the shares that fit at once and that are promoted first, spills, high-water marks
+/// The curve has the shares that fit immediately and that are promoted first, spills, high-water marks
 /// and time over the table size. It ends with the spread of the need from run to run, and a
 /// recommended size: the next power of two above the largest need plus its spread. The output
 /// directory gets curve.svg, curve.png, sweep.csv and runs/, with the program's output and the

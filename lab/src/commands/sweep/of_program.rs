@@ -89,9 +89,9 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
             }
             let text = match &outcome {
                 Ok(sum) => format!(
-                    "PRQ {prq} UMQ {umq}: {:.2} s, {} fit at once, {} promoted first",
+                    "PRQ {prq} UMQ {umq}: {:.2} s, {} fit immediately, {} promoted first",
                     sum.seconds,
-                    share(sum.at_once()),
+                    share(sum.immediate()),
                     share(sum.promoted())
                 ),
                 Err(failure) => format!("{}: FAILED", failure.which),

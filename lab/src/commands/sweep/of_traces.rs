@@ -132,7 +132,7 @@ fn one(
     let charged = params.iter().any(is_charged);
     let need = |found: &Found| play::with_bar(found, 1, |bar| Need::of(found, settings, knob, bar));
     let needs = runs.iter().map(need).collect::<Result<Vec<_>, _>>()?;
-    let need = needs.iter().map(|need| need.size(knob).unwrap_or(need.nic().all.most));
+    let need = needs.iter().map(|need| need.size(knob).unwrap_or(need.nic().peak_total.most));
     let sizes = pairs(need.max().unwrap_or(0))?;
     let (mut smallest, mut played) = (Vec::new(), Vec::new());
     let passes = !charged && knob == Knob::Tables && params.iter().all(is_plain);

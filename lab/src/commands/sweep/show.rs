@@ -47,7 +47,7 @@ fn spread_of(point: &Point, of: usize) -> String {
 /// Returns the table for the terminal, one line for each size.
 fn points_table(swept: &Swept) -> Table {
     let points = &swept.points;
-    let header = ["entries", "fit at once", "promoted first", "PRQ spilled", "UMQ spilled"];
+    let header = ["entries", "fit immediately", "promoted first", "PRQ spilled", "UMQ spilled"];
     let mut sheet = Sheet::new("", header);
     let mut columns = |names: &[&str]| sheet.header.extend(names.iter().map(|&of| of.to_owned()));
     // With modelled costs there are no columns of high-water marks: in replays the order of
@@ -66,7 +66,7 @@ fn points_table(swept: &Swept) -> Table {
     for point in points {
         let mut row = vec![
             point.size(),
-            share(point.at_once()),
+            share(point.immediate()),
             share(point.promoted),
             spread_of(point, 1),
             spread_of(point, 2),
