@@ -13,8 +13,6 @@ use crate::{json, latency::Latency, lengths::Lengths, origin::Origin, plain};
 
 /// Value of [`Report::format`].
 pub const FORMAT: &str = "tcam-report";
-/// First word of a report for people.
-pub const FIRST_WORD: &str = "tcam ";
 /// Value of [`Report::version`] that this crate writes and reads.
 pub const VERSION: u32 = 1;
 

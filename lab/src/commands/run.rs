@@ -34,9 +34,8 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) tables: TableSizes,
 
-    /// Keeps the reports of the ranks in this directory, as DIR/RANK.json for programs and
-    /// DIR/RANK.txt for people. They replace those of an earlier run once a report of this run
-    /// exists. If several processes had the same rank, as with spawned ranks, the later ones are
+    /// Keeps the reports of the ranks in this directory, as DIR/RANK.json; `tcam show FILE`
+    /// prints one. They replace those of an earlier run once a report of this run exists. If several processes had the same rank, as with spawned ranks, the later ones are
     /// DIR/RANK.PID.json.
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<PathBuf>,

@@ -105,6 +105,7 @@ impl Json {
         Self { place: Some(path.as_os_str().to_owned().into()) }
     }
 
+    /// Returns true if the option is given.
     pub(crate) fn is_given(&self) -> bool {
         self.place.is_some()
     }

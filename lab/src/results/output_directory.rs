@@ -298,7 +298,6 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path();
         fs::write(place.join("0.json"), sample(0, 4, 2).to_json().unwrap()).unwrap();
-        fs::write(place.join("0.txt"), "for people").unwrap();
         fs::write(place.join("0.trace"), Header::default().to_bytes()).unwrap();
         fs::write(place.join("notes.txt"), "not ours").unwrap();
         let before = names(place);

@@ -58,8 +58,6 @@ pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     for path in json_files(directory)? {
         let text = regular::read(&path, LONGEST).map_err(Error::io(&path))?;
         if is_report(&text) {
-            let twin = path.with_extension("txt");
-            files.extend(twin.is_file().then_some(twin));
             files.push(path);
         } else if !text.is_empty() && Report::writer(&text).is_none() && is_of_rank(&path) {
             return Err(Error::NoReportThere { path });
@@ -123,15 +121,9 @@ pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
         else {
             continue;
         };
-        for from in [path.clone(), path.with_extension("txt")] {
-            let name = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let name = name.replacen(&format!("{rank}.{pid}"), &rank.to_string(), 1);
-            match fs::rename(&from, directory.join(name)) {
-                // The process ended before it wrote its second file.
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                done => done.map_err(Error::io(&from))?,
-            }
-        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = name.replacen(&format!("{rank}.{pid}"), &rank.to_string(), 1);
+        fs::rename(path, directory.join(name)).map_err(Error::io(path))?;
     }
     Ok(())
 }
@@ -158,15 +150,11 @@ fn finish(directory: &Path, draft: &Path, whole: &BTreeSet<Endpoint>) {
     }
 }
 
-/// Writes a report as the provider does: as JSON and as text. Fails, and writes neither, if a file
-/// of one of these names exists.
+/// Writes a report. Fails if a file of this name exists.
 pub(crate) fn write(directory: &Path, name: &str, report: &Report) -> Result<(), Error> {
-    let at = |ending: &str| directory.join(format!("{name}.{ending}"));
-    let json = at("json");
-    let content = report.to_json().map_err(|error| Error::Report { path: json.clone(), error })?;
-    file::write_first(&json, content)?;
-    let written = file::write_first(&at("txt"), report.to_string());
-    written.inspect_err(|_| _ = fs::remove_file(&json))
+    let path = directory.join(format!("{name}.json"));
+    let content = report.to_json().map_err(|error| Error::Report { path: path.clone(), error })?;
+    file::write_first(&path, content)
 }
 
 /// Returns rank and process id from the name `RANK.PID.json` or, for a further endpoint,
@@ -406,17 +394,15 @@ pub(crate) mod tests {
         let directory = tempfile::tempdir().unwrap();
         for name in ["0.12", "0.7", "0.7.1", "1.8", "1.8.1", "notes"] {
             fs::write(directory.path().join(format!("{name}.json")), name).unwrap();
-            fs::write(directory.path().join(format!("{name}.txt")), name).unwrap();
         }
-        fs::remove_file(directory.path().join("1.8.txt")).unwrap();
         settle(directory.path()).unwrap();
         let found = |name: &str| fs::read_to_string(directory.path().join(name)).ok();
-        for (name, was) in [("0", "0.7"), ("0.1", "0.7.1"), ("0.12", "0.12"), ("1.1", "1.8.1")] {
+        for (name, was) in
+            [("0", "0.7"), ("0.1", "0.7.1"), ("0.12", "0.12"), ("1", "1.8"), ("1.1", "1.8.1")]
+        {
             assert_eq!(found(&format!("{name}.json")).as_deref(), Some(was));
-            assert_eq!(found(&format!("{name}.txt")).as_deref(), Some(was));
         }
-        assert_eq!((found("1.json").as_deref(), found("1.txt")), (Some("1.8"), None));
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 11);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 6);
     }
 
     #[test]
@@ -441,10 +427,10 @@ pub(crate) mod tests {
         assert_eq!(read_all(), [(Some(0), 9), (Some(1), 5), (Some(1), 5)]);
         let ranks = Summary::of(&read(directory.path()).unwrap()).unwrap().ranks;
         assert_eq!((ranks.present(), ranks.cut_short()), (2, 1));
-        for name in ["0.json", "1.json", "1.txt", "1.1.json", "1.1.txt", "x.draft"] {
+        for name in ["0.json", "1.json", "1.1.json", "x.draft"] {
             assert!(place(name).exists(), "{name}");
         }
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 6);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4);
         prepare(directory.path()).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
@@ -488,7 +474,6 @@ pub(crate) mod tests {
         let directory = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
         put("0.json", &sample(0, 4, 2).to_json().unwrap());
-        put("0.txt", "for people");
         put("notes.txt", "not ours");
         put("sum.json", "{\"format\": \"tcam-summary\", \"version\": 1}");
         assert_eq!(read(directory.path()).unwrap().len(), 1);

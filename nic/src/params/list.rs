@@ -336,7 +336,7 @@ parameters! {
         values: Values::Pattern,
         default: "",
         help: "Path pattern of the report that is written when an endpoint closes or the process \
-               exits, with .json and .txt appended. If the launcher passes no rank, %r is the \
+               exits, with .json appended. If the launcher passes no rank, %r is the \
                process id. If the launcher starts several ranks, the pattern must contain %r or \
                %p.",
     }

@@ -7,7 +7,7 @@ use matching::measured::MeasuredTime;
 use matching::timing::ModelledTime;
 use matching::{Profile, QueueCounters, Traversals};
 
-use super::{BrokenPromises, ContextCounters, FIRST_WORD, KindTraffic, Report, WrittenAt};
+use super::{BrokenPromises, ContextCounters, KindTraffic, Report, WrittenAt};
 use crate::plain::plain;
 
 impl fmt::Display for Report {
@@ -18,7 +18,7 @@ impl fmt::Display for Report {
         let [tcam, libfabric, program, address] =
             [&self.tcam, &self.libfabric, &self.program, &self.address].map(|text| plain(text));
         let pid = self.pid;
-        writeln!(f, "{FIRST_WORD}{tcam} on libfabric {libfabric}: {rank}pid {pid}")?;
+        writeln!(f, "tcam {tcam} on libfabric {libfabric}: {rank}pid {pid}")?;
         let context = self
             .context
             .map_or_else(String::new, |index| format!(" (context {index} of a scalable endpoint)"));

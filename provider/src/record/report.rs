@@ -17,7 +17,7 @@ use host::{
 };
 use nic::{
     params::Params,
-    report::{FIRST_WORD, FORMAT, LiveContext, Report, VERSION, WrittenAt},
+    report::{FORMAT, LiveContext, Report, VERSION, WrittenAt},
 };
 use parking_lot::Mutex;
 use tempfile::NamedTempFile;
@@ -156,15 +156,15 @@ pub(crate) fn make(
     }
 }
 
-/// Writes `base.json` and `base.txt`, each whole or not at all. If the disk is full, earlier files
-/// stay. Replaces reports of earlier processes. If the process writes several reports, all but the
+/// Writes `base.json`, whole or not at all. If the disk is full, an earlier file stays. Replaces
+/// reports of earlier processes. If the process writes several reports, all but the
 /// first are written to `base.1.json` and so on.
 ///
 /// Other users may write to the directory too. Therefore no file is opened for writing by a name
 /// that they can predict, and links are replaced, not followed.
 ///
 /// # Errors
-/// The files cannot be written, or a file with such a name is no report of tcam.
+/// The file cannot be written, or a file with its name is no report of tcam.
 fn save(base: &Path, report: &Report) -> io::Result<()> {
     let directory = match base.parent() {
         Some(directory) if directory != Path::new("") => directory,
@@ -175,27 +175,20 @@ fn save(base: &Path, report: &Report) -> io::Result<()> {
     static SAVING: Mutex<()> = Mutex::new(());
     let _saving = SAVING.lock();
     let json = report.to_json().map_err(io::Error::other)?;
-    let (json, text) = (new_file(directory, &json)?, new_file(directory, &report.to_string())?);
+    let file = new_file(directory, &json)?;
     for number in 0_u32.. {
         let number = if number == 0 { String::new() } else { format!(".{number}") };
-        let [to_json, to_text] = ["json", "txt"].map(|extension| {
-            let mut path = base.as_os_str().to_owned();
-            path.push(format!("{number}.{extension}"));
-            PathBuf::from(path)
-        });
-        let writer = match head_of(&to_json, MOST)? {
-            Some(head) => Some(Report::writer(&head).ok_or_else(|| not_a_report(&to_json))?),
+        let mut path = base.as_os_str().to_owned();
+        path.push(format!("{number}.json"));
+        let path = PathBuf::from(path);
+        let writer = match content(&path)? {
+            Some(content) => Some(Report::writer(&content).ok_or_else(|| not_a_report(&path))?),
             None => None,
         };
         if writer == Some(report.pid) {
             continue;
         }
-        let head = head_of(&to_text, FIRST_WORD.len())?;
-        if head.is_some_and(|head| head != FIRST_WORD.as_bytes()) {
-            return Err(not_a_report(&to_text));
-        }
-        json.persist(to_json)?;
-        text.persist(to_text)?;
+        file.persist(path)?;
         return Ok(());
     }
     Ok(())
@@ -213,14 +206,14 @@ fn new_file(directory: &Path, text: &str) -> io::Result<NamedTempFile> {
 }
 
 /// More bytes than any report has.
-const MOST: usize = 16 << 20;
+const MOST: u64 = 16 << 20;
 
-/// Returns up to `most` bytes of the file with this name; `None` if there is no file, or an empty
-/// file or a link, which contains nothing to keep.
+/// Returns the content of the file with this name, up to [`MOST`] bytes; `None` if there is no file,
+/// or an empty file or a link, which contains nothing to keep.
 ///
 /// # Errors
 /// The file cannot be read, or is not a regular file.
-fn head_of(path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
+fn content(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let about = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         about => about?,
@@ -235,9 +228,9 @@ fn head_of(path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
     if !file.metadata()?.is_file() {
         return Err(not_a_report(path));
     }
-    let mut head = Vec::new();
-    file.take(most as u64).read_to_end(&mut head)?;
-    Ok(Some(head))
+    let mut content = Vec::new();
+    file.take(MOST).read_to_end(&mut content)?;
+    Ok(Some(content))
 }
 
 fn not_a_report(path: &Path) -> io::Error {
@@ -268,7 +261,7 @@ mod tests {
             Report::from_json(&text).unwrap().pid
         };
         assert_eq!((pid("0.json"), pid("0.1.json")), (2, 2));
-        assert_eq!(fs::read_dir(directory).unwrap().count(), 4, "two reports and two texts");
+        assert_eq!(fs::read_dir(directory).unwrap().count(), 2);
     }
 
     #[test]
@@ -277,15 +270,13 @@ mod tests {
         let place = |name: &str| directory.path().join(name);
         let precious = report(7).to_json().unwrap();
         fs::write(place("precious"), &precious).unwrap();
-        for name in ["0.json", "0.txt", "0.7.json.new", "0.7.txt.new"] {
+        for name in ["0.json", "0.7.json.new"] {
             symlink("precious", place(name)).unwrap();
         }
         // If links were followed, this would be its own report.
         save(&place("0"), &report(7)).unwrap();
         assert_eq!(fs::read_to_string(place("precious")).unwrap(), precious);
-        for name in ["0.json", "0.txt"] {
-            assert!(fs::symlink_metadata(place(name)).unwrap().is_file(), "{name}");
-        }
+        assert!(fs::symlink_metadata(place("0.json")).unwrap().is_file());
         assert!(!place("0.1.json").exists());
     }
 
@@ -294,17 +285,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let place = |name: &str| directory.path().join(name);
         fs::write(place("a.json"), "{\"pid\": 1}").unwrap();
-        fs::write(place("b.txt"), "notes").unwrap();
-        fs::create_dir(place("c.json")).unwrap();
-        rustix::fs::mkfifoat(rustix::fs::CWD, place("d.json"), 0o600.into()).unwrap();
+        fs::create_dir(place("b.json")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, place("c.json"), 0o600.into()).unwrap();
         let count = || fs::read_dir(directory.path()).unwrap().count();
         let before = count();
-        for name in ["a.json", "b.txt", "c.json", "d.json"] {
+        for name in ["a.json", "b.json", "c.json"] {
             let error = save(&place(&name[..1]), &report(1)).unwrap_err().to_string();
             assert!(error.contains(name) && error.contains("no report of tcam"), "{error}");
         }
         assert_eq!(count(), before);
-        assert_eq!(fs::read_to_string(place("b.txt")).unwrap(), "notes");
         // Empty files are replaced, and so are reports of other versions.
         fs::write(place("e.json"), "").unwrap();
         fs::write(place("f.json"), "{\"format\": \"tcam-report\", \"pid\": 1, \"x\": 2}").unwrap();

@@ -173,8 +173,7 @@ fn differences(counters: &[ContextCounters; 2]) -> String {
         let _ = writeln!(text, "  replay {}\n  run    {}", replay.trim(), run.trim());
     }
     if text.is_empty() {
-        "  only in values that the .txt reports leave out; compare the .json files"
-            .clone_into(&mut text);
+        "  only in values that this text leaves out; compare the .json files".clone_into(&mut text);
     }
     text
 }
@@ -257,6 +256,6 @@ mod tests {
         write(directory.path(), &reports, Some(&run)).unwrap();
         assert_eq!(RunRecord::beside(directory.path()), Some(run));
         assert_eq!(reports::read(directory.path()).unwrap().len(), 3);
-        assert!(directory.path().join("0.1.txt").is_file());
+        assert!(directory.path().join("0.1.json").is_file());
     }
 }

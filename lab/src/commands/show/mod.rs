@@ -23,7 +23,8 @@ use crate::traces::Placed;
 /// The tables show the ranks, the worst first, the kinds of traffic, search depths, high-water
 /// marks, the reasons why elements were not in the table, and a profile: mean, deviation, variance
 /// and quartiles of the elements that searches on the host traversed, and of message sizes. For
-/// several runs of one program, there is a line for each run.
+/// several runs of one program, there is a line for each run. The file of one report prints all of
+/// its counts.
 ///
 /// With --by prints the number of elements in the longest PRQ and in the longest UMQ of all ranks,
 /// at the moment when each was longest, and the number of all elements that entered the queues.
@@ -73,6 +74,7 @@ use crate::traces::Placed;
 #[command(mut_arg("names", |names| names.required(false).required_unless_present("live")))]
 #[command(after_help = "Examples:
   tcam show reports
+  tcam show reports/0.json
   tcam show --all --by tag tcam-trace
   tcam show --by peer --from 2.5 tcam-trace
   tcam show --against before --fail-above 10 after
