@@ -206,7 +206,7 @@ def wildcards(arguments, traces):
     page, _ = told(arguments, "hints", place)
     check(page and page["wildcards"] == 0, "the MPI's own receives are none of the program's")
     done = tcam(arguments, "run", "--set=host_engine=hash", f"--report={PLACE / 'hash'}", "--", *program)
-    reports = tcam(arguments, "stats", PLACE / "hash").stdout
+    reports = tcam(arguments, "show", PLACE / "hash").stdout
     check(done.returncode == 0 and reports and "BROKEN" not in done.stderr + reports, "no promise is broken")
     wild = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "2", str(runs.build("mpich") / "any_source")]
     done = tcam(arguments, "run", "--set=host_engine=hash", f"--report={PLACE / 'hash'}", "--", *wild)
