@@ -9,8 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    answer, cluster, completions, demo, devices, doctor, replay, run, scale, show, sweep, tune,
-    workload,
+    answer, cluster, completions, demo, devices, doctor, replay, run, scale, show, sweep, workload,
 };
 use crate::hint;
 
@@ -38,7 +37,6 @@ pub(crate) enum Task {
     Show(show::Show),
     Scale(scale::Scale),
     Workload(workload::Workload),
-    Tune(tune::Tune),
     #[command(hide = true)]
     Cluster(cluster::MakeClusters),
     #[command(hide = true)]
@@ -46,19 +44,24 @@ pub(crate) enum Task {
 }
 
 /// Names of other commands for the same questions, with what to type instead.
-const OTHER_NAMES: [(&str, &str); 12] = [
-    ("advise", "tcam answer"),
-    ("compare", "tcam replay --with devices TRACE"),
-    ("diff", "tcam show --against EARLIER LATER"),
-    ("engines", "tcam replay --time TRACE"),
-    ("export", "tcam show --format csv TRACE"),
-    ("plot", "tcam show --format plot TRACE"),
-    ("profile", "tcam cluster TRACE"),
-    ("record", "tcam run --trace DIR -- COMMAND"),
-    ("report", "tcam show --format html TRACE"),
-    ("stats", "tcam show TRACE"),
-    ("top", "tcam show --live"),
-    ("watch", "tcam show --live"),
+const OTHER_NAMES: [(&str, &str); 13] = [
+    ("advise", "`tcam answer` does that"),
+    ("compare", "`tcam replay --with devices TRACE` does that"),
+    ("diff", "`tcam show --against EARLIER LATER` does that"),
+    ("engines", "`tcam replay --time TRACE` does that"),
+    ("export", "`tcam show --format csv TRACE` does that"),
+    ("plot", "`tcam show --format plot TRACE` does that"),
+    ("profile", "`tcam cluster TRACE` does that"),
+    ("record", "`tcam run --trace DIR -- COMMAND` does that"),
+    ("report", "`tcam show --format html TRACE` does that"),
+    ("stats", "`tcam show TRACE` does that"),
+    ("top", "`tcam show --live` does that"),
+    (
+        "tune",
+        "it left tcam. fi_tcam(7) explains eager_size, kernel_copy and net_eager_size, and \
+         papers/reproduce.sh polling measures them",
+    ),
+    ("watch", "`tcam show --live` does that"),
 ];
 
 /// Returns a clearer message than that of clap for some mistakes in the command line; `None` for
@@ -72,9 +75,9 @@ pub(crate) fn explained(error: &clap::Error, words: &[OsString]) -> Option<Strin
     }
     let command = words.get(1)?.to_str()?;
     if let Some((name, now)) = OTHER_NAMES.iter().find(|(name, _)| *name == command) {
-        return Some(format!("tcam has no command {name}: `{now}` does that"));
+        return Some(format!("tcam has no command {name}: {now}"));
     }
-    let takes_program = ["run", "answer", "sweep", "tune", "doctor"].contains(&command);
+    let takes_program = ["run", "answer", "sweep", "doctor"].contains(&command);
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::ValueValidation, Some(ContextValue::String(option))) => {
             no_number(error, option)
@@ -152,7 +155,9 @@ mod tests {
         let names: Vec<_> = cli.get_subcommands().map(clap::Command::get_name).collect();
         for (name, now) in OTHER_NAMES {
             assert!(!names.contains(&name), "{name}");
-            assert!(names.contains(&now.split(' ').nth(1).unwrap()), "{now}");
+            if let Some(command) = now.strip_prefix("`tcam ") {
+                assert!(names.contains(&command.split([' ', '`']).next().unwrap()), "{now}");
+            }
         }
     }
 
@@ -192,8 +197,6 @@ mod tests {
     fn invalid_numbers_are_value_errors() {
         for line in [
             "tcam sweep --repeat -1 -- app",
-            "tcam tune --rounds -1 -- app",
-            "tcam tune --rounds 2 -- app",
             "tcam sweep --timeout -1 -- app",
             "tcam sweep --timeout 0 -- app",
             "tcam sweep --timeout NaN -- app",
@@ -231,7 +234,6 @@ mod tests {
             ("run mpiexec -n 2 app", dashes("mpiexec")),
             ("run --trace x ./app", dashes("./app")),
             ("sweep --prq 1 mpiexec app", dashes("mpiexec")),
-            ("tune mpiexec -n 2", dashes("mpiexec")),
             ("doctor mpiexec", dashes("mpiexec")),
             ("run --prk 1 -- app", None),
             ("run x -- app", None),
@@ -246,8 +248,8 @@ mod tests {
             ("answer --ppn 4 mpiexec -n 8 app", dashes("mpiexec")),
             ("scale a b c --to abc", number("--to <RANKS>: `abc`")),
             ("scale a b c --to 0", None),
-            ("tune --rounds 2.5 -- app", number("--rounds <N>: `2.5`")),
             ("answer --device connectx -- app", set("--set device=connectx")),
+            ("tune x", Some("papers/reproduce.sh polling measures them".to_owned())),
             ("stats x", Some("`tcam show TRACE` does that".to_owned())),
             ("record --out x -- app", Some("-- COMMAND` does that".to_owned())),
         ] {

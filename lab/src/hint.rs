@@ -102,7 +102,7 @@ pub(crate) fn of_setting(word: &str) -> String {
 /// other options, and for commands that set no parameters.
 pub(crate) fn of_option(command: &str, given: &str, words: &[OsString]) -> Option<String> {
     let options = match command {
-        "run" | "answer" | "sweep" | "tune" => &["--set"][..],
+        "run" | "answer" | "sweep" => &["--set"][..],
         "replay" => &["--set", "--with"],
         _ => return None,
     };

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     // program ignores SIGPIPE, and continues to the end of that program.
     let measures = matches!(&task, Task::Sweep(sweep) if sweep.trace.is_empty())
         || matches!(&task, Task::Answer(answer) if answer.runs_a_program())
-        || matches!(task, Task::Tune(_) | Task::Demo(_));
+        || matches!(task, Task::Demo(_));
     if !runs && !measures && !writes_files() {
         sigpipe::reset();
     }
@@ -69,7 +69,6 @@ fn main() -> ExitCode {
         Task::Doctor(arguments) => Ok(commands::doctor::doctor(&arguments)),
         Task::Devices(arguments) => commands::devices::devices(&arguments),
         Task::Cluster(arguments) => commands::cluster::cluster(&arguments),
-        Task::Tune(arguments) => commands::tune::tune(&arguments),
         Task::Completions(arguments) => {
             Ok(commands::completions::completions(&arguments, &mut Cli::command()))
         }

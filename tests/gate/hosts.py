@@ -606,27 +606,11 @@ def run_plan(arguments, hosts, name, each, all_entries, more, vcis=1):
     return failed
 
 
-def run_tune(arguments, hosts):
-    """Runs `tcam tune` for the network. Then runs two programs with net_eager_size=0, so that receivers
-    request all messages larger than a slot. Returns how many runs failed."""
-    name, place = arguments.mpi[0], mpi.TARGET / "tune-hosts"
-    shutil.rmtree(place, ignore_errors=True)
-    command = [
-        str(arguments.tcam), "tune", "--quick", "--rounds=3", f"--out={place}", f"--mpi={name}", "--",
-        *hosts.launcher(name, mpi.MPIS[name], 1),
-    ]  # fmt: skip
-    log = mpi.TARGET / "tune-hosts.log"
-    start = time.monotonic()
-    code = mpi.bounded(hosts.on(1, command), log, arguments.timeout)
-    print(f"{name}, tcam tune:", end=" ", flush=True)
-    text = (place / "tcam.conf").read_text() if code == 0 else log.read_text()
-    rows = (place / "tune.csv").read_text() if code == 0 else ""
-    if "network asked for,net_eager_size=0" not in rows or "node1, node2" not in text:
-        print(f"FAILED: {code} {text[-2000:]}", flush=True)
-        return 1
-    print(f"passed ({time.monotonic() - start:.0f} s)", flush=True)
+def run_requests(arguments, hosts):
+    """Runs two programs with net_eager_size=0, so that receivers request all messages larger than a slot.
+    Returns how many runs failed."""
     settings = argparse.Namespace(**(vars(arguments) | {"app": ["storm", "large"]}))
-    return run_plan(settings, hosts, name, 1, [4096], ["net_eager_size=0", "check=on"])
+    return run_plan(settings, hosts, arguments.mpi[0], 1, [4096], ["net_eager_size=0", "check=on"])
 
 
 def run_mpi4py(arguments, hosts, tests):
@@ -700,7 +684,7 @@ def main():
         if "programs" in arguments.only:
             failed += run_programs(arguments, hosts)
         if "tools" in arguments.only:
-            failed += run_tune(arguments, hosts)
+            failed += run_requests(arguments, hosts)
             failed += run_polling(arguments, hosts)
         if arguments.mpi4py:
             failed += run_mpi4py(arguments, hosts, arguments.mpi4py)

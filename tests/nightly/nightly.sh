@@ -41,8 +41,8 @@ waits() {
     python3 tests/gate/hosts.py --only programs,tools --mpi4py "$mpi4py_tests"
     say "mpi4py on two and three ranks"
     tests/nightly/mpi4py.sh
-    say "Thresholds between channels, and files of settings"
-    python3 tests/nightly/tune.py
+    say "Files of settings"
+    python3 tests/nightly/settings.py
     say "Running programs, watched"
     python3 tests/nightly/watch.py
     say "Growth with the number of ranks"

@@ -12,5 +12,4 @@ pub(crate) mod run;
 pub(crate) mod scale;
 pub(crate) mod show;
 pub(crate) mod sweep;
-pub(crate) mod tune;
 pub(crate) mod workload;

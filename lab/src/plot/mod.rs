@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Draws pictures: the capacity curve, the need of a NIC, and the speed of channels (ways to send a
-//! message). Also has the parts that all pictures share.
+//! Draws pictures: the capacity curve and the need of a NIC. Also has the parts that all pictures
+//! share.
 
 pub(crate) mod canvas;
 pub(crate) mod capacity;
-pub(crate) mod channels;
 pub(crate) mod chart;
 pub(crate) mod need;
 pub(crate) mod panel;
@@ -12,7 +11,6 @@ pub(crate) mod picture;
 pub(crate) mod signs;
 
 pub(crate) use self::canvas::{Align, Canvas, Position};
-pub(crate) use self::channels::{ChannelPanel, Channels};
 pub(crate) use self::chart::{Chart, Scale};
 pub(crate) use self::need::NeedOfNic;
 pub(crate) use self::picture::Picture;

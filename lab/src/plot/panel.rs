@@ -27,8 +27,6 @@ pub(super) enum Axis {
     Linear,
     /// Powers of two, as on the x axis. A dashed line shows the table size.
     Powers,
-    /// A scale of powers of ten.
-    Decades,
 }
 
 /// A panel with its data.
@@ -185,7 +183,6 @@ impl Panel<'_> {
                 });
                 (ticks.collect(), Box::new(move |value| value / top))
             }
-            Axis::Decades => decades(values),
             Axis::Powers => {
                 let sizes = self.sizes.iter().map(|&size| size as f64);
                 let least = values.clone().chain(sizes).filter(|&value| value > 0.0);
@@ -207,35 +204,6 @@ impl Panel<'_> {
             }
         }
     }
-}
-
-/// Returns ticks at powers of ten, with 2 and 5 between them if there is space, and a function that
-/// returns the position of a value.
-fn decades(values: impl Iterator<Item = f64>) -> (Vec<Tick>, Box<dyn Fn(f64) -> f64>) {
-    let powers = values.filter(|value| *value > 0.0).map(f64::log10);
-    let (low, high) = powers.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), power| {
-        (low.min(power), high.max(power))
-    });
-    let (low, high) = if low <= high { (low - 0.15, high + 0.15) } else { (0.0, 1.0) };
-    let part = move |value: f64| {
-        if value > 0.0 { ((value.log10() - low) / (high - low)).max(0.0) } else { 0.0 }
-    };
-    let factors: &[f64] = if high - low < 3.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-    let mut ticks = Vec::new();
-    for power in low.floor() as i32..=high.ceil() as i32 {
-        for factor in factors {
-            let value = factor * 10f64.powi(power);
-            let decimals = usize::try_from(-power).unwrap_or(0);
-            let label = match decimals {
-                0 => whole(value as u64),
-                _ => format!("{value:.decimals$}"),
-            };
-            if (low..=high).contains(&value.log10()) {
-                ticks.push((part(value), label));
-            }
-        }
-    }
-    (ticks, Box::new(part))
 }
 
 /// Returns a step of 1, 2 or 5 times a power of ten, the number of steps that reach `most` (at most
@@ -271,20 +239,6 @@ mod tests {
             let part = Powers::over(std::iter::once(size)).part(size);
             assert!((0.0..=1.0).contains(&part) && part.is_finite(), "{size}: {part}");
         }
-    }
-
-    #[test]
-    fn decades_contain_all_values() {
-        for values in [vec![0.7, 180.0], vec![9.0, 8000.0], vec![5.0], vec![0.0], vec![]] {
-            let (ticks, part) = decades(values.iter().copied());
-            assert!(!ticks.is_empty(), "{values:?}");
-            let positions =
-                ticks.iter().map(|(at, _)| *at).chain(values.iter().map(|&it| part(it)));
-            assert!(positions.into_iter().all(|at| (0.0..=1.0).contains(&at)), "{values:?}");
-        }
-        let (ticks, _) = decades([0.7, 18.0].into_iter());
-        let labels: Vec<_> = ticks.iter().map(|(_, label)| label.as_str()).collect();
-        assert_eq!(labels, ["0.5", "1", "2", "5", "10", "20"]);
     }
 
     #[test]

@@ -33,8 +33,6 @@ pub(crate) enum Kind {
     Engines,
     #[serde(rename = "tcam-difference")]
     Difference,
-    #[serde(rename = "tcam-tune")]
-    Tune,
     #[serde(rename = "tcam-run")]
     Run,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Settings files (`FI_TCAM_CONFIG`), written by `tcam tune` or by hand.
+//! Settings files (`FI_TCAM_CONFIG`).
 //!
 //! ```text
 //! # thresholds of this machine

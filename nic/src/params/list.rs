@@ -61,7 +61,7 @@ parameters! {
     config: String {
         values: Values::Text,
         default: "",
-        help: "File of settings, such as the one that `tcam tune` writes, with a line `name = \
+        help: "File of settings, with a line `name = \
                value` for each. The environment has priority over the file, and the file has \
                priority over device and timing.",
     }

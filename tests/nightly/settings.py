@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests settings files (FI_TCAM_CONFIG), and `tcam tune`, which writes one."""
+"""Tests settings files (FI_TCAM_CONFIG)."""
 
 import argparse
-import csv
 import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 
@@ -17,11 +15,10 @@ from lib.checks import check, exit_code
 from lib.mpi import TARGET, TCAM
 from lib.slowness import within
 
-PLACE = TARGET / "tune-tests"
+PLACE = TARGET / "settings-tests"
 OWN_FAILURE = 125
 BIN = runs.MPIS["mpich"]
 TWO = [str(BIN / "mpiexec"), "-n", "2"]
-OLD = "# an earlier one\nidle = yield\n"
 
 
 def tcam(arguments, *words, **variables):
@@ -104,73 +101,6 @@ def what_comes_first(arguments):
     told(tcam(arguments, "replay", f"--set=config={file}", PLACE), OWN_FAILURE, "--set config: ")
 
 
-def files_of(out):
-    return {path.name for path in out.iterdir()}
-
-
-def tuned(arguments):
-    """The file that tune writes is usable and lists the measurements."""
-    out, document = PLACE / "out", PLACE / "tune.json"
-    done = tcam(arguments, "tune", "--quick", "--rounds=3", f"--out={out}", f"--json={document}", "--", *TWO)
-    told(done, 0, "by latency: ", "by bandwidth: ", "by overlap: ", f"--set config={out / 'tcam.conf'}")
-    expected = {"tcam.conf", "tune.csv", "tune.svg", "tune.png", "tune.log"}
-    check(files_of(out) == expected, f"files: {files_of(out)}")
-    rows = list(csv.DictReader((out / "tune.csv").open()))
-    channels = {row["channel"] for row in rows}
-    check(channels <= {"shared buffers", "kernel copy"} and channels, f"channels: {channels}")
-    check({row["measure"] for row in rows} == {"latency", "bandwidth", "overlap"}, "measures")
-    for row in rows:
-        low, middle, high = (float(row[name]) for name in ("lowest", "median", "highest"))
-        most = 1 if row["measure"] == "overlap" else 1e9
-        check(0 <= low <= middle <= high <= most and row["rounds"] == "3", f"a row: {row}")
-    settings = json.loads(document.read_text())["settings"]
-    lines = (out / "tcam.conf").read_text().splitlines()
-    written = dict(line.split(" = ") for line in lines if not line.startswith("#"))
-    check(written == settings, f"{written}, not {settings}")
-    check(any("MPICH" in line for line in lines), f"the MPI: {lines}")
-    found = values(arguments, f"--set=config={out / 'tcam.conf'}")
-    check(written.items() <= found.items(), f"{written} are not in force: {found}")
-    done = tcam(arguments, "tune", "--set=eager_size=1", "--", *TWO)
-    told(done, OWN_FAILURE, "--set eager_size: `tcam tune` measures at values of its own")
-
-
-def nothing_is_lost(arguments):
-    """Runs that fail or are interrupted do not change existing settings."""
-    out = PLACE / "old"
-    out.mkdir()
-    conf = out / "tcam.conf"
-    conf.write_text(OLD)
-    quick = ("tune", "--quick", f"--out={out}")
-    apart = PLACE / "apart"
-    apart.mkdir()
-    (apart / "mpiexec").symlink_to(BIN / "mpiexec")
-    for words, code, variables, parts in [
-        (["--", str(BIN / "mpiexec"), "-n", "3"], 1, {}, ["2 ranks are needed, not 3"]),
-        (["--", *TWO, "/bin/true"], OWN_FAILURE, {}, ["and no program", "tune.log"]),
-        (["--mpicc=/bin/false", "--", *TWO], OWN_FAILURE, {}, ["/bin/false does not compile"]),
-        (["--mpicc=/no/mpicc", "--", *TWO], OWN_FAILURE, {}, ["/no/mpicc: cannot be started"]),
-        (["--", str(apart / "mpiexec"), "-n", "2"], OWN_FAILURE, {"PATH": ""}, ["no mpicc", "--mpicc PATH"]),
-        (["--", "no-such-launcher"], OWN_FAILURE, {}, ["no-such-launcher: cannot be started"]),
-    ]:  # fmt: skip
-        told(tcam(arguments, *quick, *words, **variables), code, *parts)
-        check(conf.read_text() == OLD, f"{words}: the settings are gone")
-    command = [str(arguments.tcam), *quick, "--rounds=99", "--", *TWO]
-
-    def heeds():
-        # A shell makes its background processes ignore SIGINT; this test may be one of them.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heeds)
-    for line in running.stderr:
-        if line.startswith("round 1"):
-            break
-    running.send_signal(signal.SIGINT)
-    _, rest = running.communicate(timeout=within(30))
-    ended = running.returncode == 128 + signal.SIGINT and "ended by SIGINT; no settings" in rest
-    check(ended and conf.read_text() == OLD, f"Ctrl-C: {running.returncode} {rest}")
-    check(files_of(out) == {"tcam.conf", "tune.log"}, f"left: {files_of(out)}")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=TCAM)
@@ -179,8 +109,6 @@ def main():
     PLACE.mkdir(parents=True)
     bad_files(arguments)
     what_comes_first(arguments)
-    tuned(arguments)
-    nothing_is_lost(arguments)
     return exit_code()
 
 
