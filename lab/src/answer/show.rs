@@ -629,6 +629,38 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_columns_of_a_page_are_aligned() {
+        let lines = lines(&with_all_notes());
+        let line = |part: &str| {
+            let line = lines.iter().find(|line| line.contains(part));
+            line.unwrap_or_else(|| panic!("no {part}: {lines:#?}"))
+        };
+        let both = "44,448 to 44,455";
+        for (name, rank, nic) in [
+            ("Entries needed", "peak of a rank", "peak of a NIC"),
+            ("receives (PRQ)", both, both),
+            ("unexpected messages (UMQ)", both, both),
+            ("  of these, unavoidable", both, both),
+            ("receives of the MPI itself", "8 to 64", "8 to 64"),
+        ] {
+            assert_eq!(*line(name), format!("{name:<28}{rank:>24}{nic:>26}"));
+        }
+        for (line, columns) in [
+            (
+                line("Device "),
+                &[(0, "Device "), (17, "entries"), (29, "holds"), (36, "cost of")][..],
+            ),
+            (line("Device "), &[(58, "why not all")]),
+            (line("+1 us each"), &[(29, "all"), (36, "search"), (47, "+1 us each")]),
+            (line("uet "), &[(0, "uet"), (17, "65,536+0"), (29, "no"), (58, "has no UMQ")]),
+        ] {
+            for &(at, text) in columns {
+                assert!(line[at..].starts_with(text), "{text} in {line}");
+            }
+        }
+    }
+
     fn changed(change: fn(&mut Facts)) -> Facts {
         let mut facts = with_all_notes();
         change(&mut facts);
