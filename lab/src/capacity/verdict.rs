@@ -510,6 +510,17 @@ mod tests {
     }
 
     #[test]
+    fn the_example_has_both_tables_if_any_size_has() {
+        let example = |sizes: [(usize, usize); 2]| {
+            let points = sizes.map(|(prq, umq)| Point { prq, umq, ..point(64, &[2000]) });
+            reading(points)[1].split(" spill").next().unwrap().to_owned()
+        };
+        for without in [(1024, 0), (0, 1024)] {
+            assert_eq!(example([without, (65, 65)]), "at 65 entries 96.7 %");
+        }
+    }
+
+    #[test]
     fn the_recommended_size_holds_the_most_and_the_spread() {
         let of = |posts: &[u64]| swept([0, 2048].map(|size| point(size, posts))).recommended();
         assert_eq!(of(&[1000, 1020]), Some(2048), "1,020 and a spread of 20");
