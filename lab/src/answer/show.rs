@@ -231,7 +231,11 @@ fn limits(facts: &Facts) -> Vec<String> {
 /// Returns what explains the figures, and what a reader may do next, one per item. The most
 /// important item is first.
 fn hints(facts: &Facts) -> Vec<String> {
-    let mut hints: Vec<_> = facts.shares.iter().map(|note| format!("{note}.")).collect();
+    let mut hints = Vec::new();
+    if facts.runs == 1 {
+        hints.push("One run shows no spread: record three.".into());
+    }
+    hints.extend(facts.shares.iter().map(|note| format!("{note}.")));
     if !facts.generated {
         hints.push(format!(
             "Search: the time to search a list on the host. +1 us each: an assumed {} us more for \
@@ -246,9 +250,6 @@ fn hints(facts: &Facts) -> Vec<String> {
         Some(1) => "One node is assumed: messages within a node are left out.".into(),
         Some(nodes) => format!("{nodes} nodes are assumed: messages within a node are left out."),
     });
-    if facts.runs == 1 {
-        hints.push("One run shows no spread: record three.".into());
-    }
     if !facts.generated && facts.seconds.most < SHORT {
         hints.push(
             "Much of so short a run is its start: the costs of a longer one are higher.".into(),
@@ -649,11 +650,11 @@ mod tests {
         for (line, columns) in [
             (
                 line("Device "),
-                &[(0, "Device "), (17, "entries"), (29, "holds"), (36, "cost of")][..],
+                &[(0, "Device "), (17, "entries"), (29, "holds"), (35, "cost on")][..],
             ),
-            (line("Device "), &[(58, "why not all")]),
-            (line("+1 us each"), &[(29, "all"), (36, "search"), (47, "+1 us each")]),
-            (line("uet "), &[(0, "uet"), (17, "65,536+0"), (29, "no"), (58, "has no UMQ")]),
+            (line("Device "), &[(56, "left to the host")]),
+            (line("+1 us each"), &[(29, "all"), (35, "search"), (46, "+1 us each")]),
+            (line("uet  "), &[(0, "uet"), (17, "65,536+0"), (29, "no"), (56, "has no UMQ")]),
         ] {
             for &(at, text) in columns {
                 assert!(line[at..].starts_with(text), "{text} in {line}");
