@@ -32,7 +32,7 @@ pub(crate) enum Task {
     Devices(devices::Devices),
     Run(run::Run),
     Answer(answer::MakeAnswer),
-    Replay(replay::Replay),
+    Replay(replay::arguments::Replay),
     Sweep(sweep::arguments::Sweep),
     Show(show::Show),
     Scale(scale::Scale),

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use nic::report::{ContextCounters, Report};
 
-use super::Replay;
+use super::arguments::Replay;
 use crate::error::Error;
 use crate::results::reports::endpoint;
 use crate::results::{

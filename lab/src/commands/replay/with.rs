@@ -9,7 +9,7 @@ use nic::models;
 use nic::plain::plain;
 use serde::Serialize;
 
-use super::Replay;
+use super::arguments::Replay;
 use crate::capacity::{Cost, Judged, Knob, Modelled, Need, Replayed, curve, judged, need};
 use crate::error::Error;
 use crate::file;

@@ -6,7 +6,7 @@ mod measure;
 
 use self::comparison::{Case, Comparison};
 use self::measure::Contender;
-use super::Replay;
+use super::arguments::Replay;
 use crate::error::Error;
 use crate::results::Kind;
 use crate::settings::Settings;
