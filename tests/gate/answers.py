@@ -358,7 +358,7 @@ def repeats(arguments, programs):
         other = launched("mpich", 4, programs / "known")
         tcam(arguments, "run", f"--trace={place / 'other'}", "--mpi=mpich", "--", *other)
         done = tcam(arguments, *words, place / "a", place / "other")
-        told = done.returncode == 0 and f"{place / 'other' if words[0] == 'stats' else 'other'}:\n" in done.stdout
+        told = done.returncode == 0 and f"{place / 'other' if words[0] == 'show' else 'other'}:\n" in done.stdout
         check(told and "probability" not in done.stdout, f"repeats, {words}: {done.stdout[-500:]} {done.stderr[-500:]}")
     done = tcam(arguments, "replay", "--ppn=4", "--partial", *(place / "a").glob("0.*.trace"))
     check(done.returncode == 125 and "1 of 4" in done.stderr, f"ppn: {done.stderr[-500:]}")
