@@ -205,10 +205,12 @@ pub(crate) fn check_page(path: &Path) -> Result<(), Error> {
     check(path)
 }
 
-/// Refuses a name with a known ending that is not one of `fits`. An existing directory is accepted.
+/// Refuses a name with a known ending that is not one of `fits`, and `-`, which stands for standard
+/// output elsewhere. An existing directory is accepted.
 pub(crate) fn check_kind(out: &Path, fits: &[&str], expected: &'static str) -> Result<(), Error> {
     let ending = out.extension().map(|end| end.to_string_lossy().to_lowercase());
     match ending {
+        _ if out.as_os_str() == "-" => Err(Error::file(out, expected)),
         Some(end) if FILES.contains(&&*end) && !fits.contains(&&*end) && !out.is_dir() => {
             Err(Error::file(out, expected))
         }
@@ -281,10 +283,10 @@ mod tests {
     #[test]
     fn names_of_files_of_other_kinds_are_refused() {
         let refused = |out: &Path, fits: &[&str]| check_kind(out, fits, "expected").is_err();
-        for name in ["x.pdf", "x.PNG", "a.b/p.svg"] {
+        for name in ["x.pdf", "x.PNG", "a.b/p.svg", "-"] {
             assert!(refused(Path::new(name), &["html"]), "{name}");
         }
-        for name in ["x.html", "-", "pictures", "run.2", "a.png/x", "/dev/stdout"] {
+        for name in ["x.html", "pictures", "run.2", "a.png/x", "/dev/stdout"] {
             assert!(!refused(Path::new(name), &["html"]), "{name}");
         }
         assert!(refused(Path::new("x.html"), &[]));

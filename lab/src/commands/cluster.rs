@@ -69,10 +69,10 @@ fn clusters(text: &str) -> Result<u16, String> {
 /// Writes the clusters. Returns 0, or 3 if results are incomplete.
 pub(crate) fn cluster(arguments: &MakeClusters) -> Result<u8, Error> {
     let out = &arguments.out;
-    let expected = "clusters are written: give a name such as app.clusters";
-    file::check_kind(out, &[], expected)?;
     let is_output = out.as_os_str() == "-";
     if !is_output {
+        let expected = "clusters are written: give a name such as app.clusters";
+        file::check_kind(out, &[], expected)?;
         file::spare_others(out, &format!("{{\"format\":\"{FORMAT}\""))?;
         file::check(out)?;
     }

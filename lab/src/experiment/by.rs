@@ -237,6 +237,8 @@ struct GroupSources {
     /// True if some elements are receives from any source.
     any: bool,
     tags: BTreeSet<i64>,
+    /// True if some elements are receives of any tag.
+    any_tag: bool,
 }
 
 impl GroupSources {
@@ -250,6 +252,7 @@ impl GroupSources {
         }
         if class.decoded.operation.is_none() {
             self.tags.extend(class.decoded.tag);
+            self.any_tag |= class.decoded.tag.is_none();
         }
     }
 }
@@ -282,7 +285,9 @@ pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
                 (name, group) = most(By::Communicator)?;
                 name = match (group.tags.first(), group.tags.last()) {
                     (Some(first), Some(last)) if first != last => {
-                        format!("of {name}, of {} tags from {first} to {last},", group.tags.len())
+                        let any = if group.any_tag { " and any tag" } else { "" };
+                        let tags = group.tags.len();
+                        format!("of {name}, of {tags} tags from {first} to {last}{any},")
                     }
                     _ => format!("of {name}"),
                 };

@@ -183,6 +183,10 @@ fn failed(path: &Path, error: std::io::Error) -> Error {
     Error::Io { path: path.to_owned(), error }
 }
 
+/// Names of LogGOPSim's files after the prefix: searches of the PRQ and of the UMQ that found
+/// something or nothing, and high-water marks.
+pub(crate) const QSTAT: [&str; 6] = ["rq-hit", "rq-miss", "uq-hit", "uq-miss", "rq-max", "uq-max"];
+
 /// LogGOPSim's files of queue statistics. Each file has a line for each rank.
 pub(super) struct Qstat {
     /// Files of searches: PRQ found, PRQ not found, UMQ found, UMQ not found.
@@ -198,9 +202,10 @@ impl Qstat {
             let file = NewFile::create(&path)?;
             Ok::<_, Error>((path, BufWriter::new(file)))
         };
+        let [rq_hit, rq_miss, uq_hit, uq_miss, rq_max, uq_max] = QSTAT;
         Ok(Self {
-            searches: [file("rq-hit")?, file("rq-miss")?, file("uq-hit")?, file("uq-miss")?],
-            most: [file("rq-max")?, file("uq-max")?],
+            searches: [file(rq_hit)?, file(rq_miss)?, file(uq_hit)?, file(uq_miss)?],
+            most: [file(rq_max)?, file(uq_max)?],
         })
     }
 

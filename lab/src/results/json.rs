@@ -68,6 +68,10 @@ pub(crate) struct Json {
     /// Writes the numbers to this file as JSON; - is standard output, instead of the usual output.
     #[arg(long = "json", value_name = "FILE")]
     place: Option<Destination>,
+
+    /// True if nothing else is printed to standard output.
+    #[arg(skip)]
+    alone: bool,
 }
 
 /// A document with its format and version.
@@ -94,13 +98,13 @@ impl Json {
             Some(Destination::Output) => {
                 fail!("--json -: standard output is the program's; give a file")
             }
-            place => Ok(Self { place }),
+            place => Ok(Self { place, alone: false }),
         }
     }
 
-    /// Makes the option with this destination; `-` is standard output.
-    pub(crate) fn at(path: &Path) -> Self {
-        Self { place: Some(path.as_os_str().to_owned().into()) }
+    /// Makes the option for a command that only writes JSON; `-` is standard output.
+    pub(crate) fn alone(path: &Path) -> Self {
+        Self { place: Some(path.as_os_str().to_owned().into()), alone: true }
     }
 
     /// Returns true if the option is given.
@@ -108,9 +112,9 @@ impl Json {
         self.place.is_some()
     }
 
-    /// Returns true if only JSON goes to standard output.
+    /// Returns true if nothing but JSON goes to standard output.
     pub(crate) fn takes_output(&self) -> bool {
-        self.place == Some(Destination::Output)
+        self.alone || self.place == Some(Destination::Output)
     }
 
     /// Prints lines: to standard error if only JSON goes to standard output, otherwise to standard

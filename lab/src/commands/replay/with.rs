@@ -23,6 +23,10 @@ use crate::traces::{Found, Trace, files, play, repeats};
 /// Value of `--with` for a line of every device.
 const DEVICES: &str = "devices";
 
+/// What is printed if parameters for all lines meet those of devices.
+const REPLACED: &str =
+    "What --prq, --umq, --set and --timing set replaces that parameter of each device";
+
 /// A line of the comparison, with the settings to replay.
 struct Configuration {
     name: String,
@@ -127,6 +131,8 @@ pub(super) fn compare(arguments: &Replay) -> Result<u8, Error> {
             let sentences = need::nic_sentence(needs.clone(), lacks).into_iter();
             let sentences = sentences.chain([judged::sentence(&judged)]);
             let sentences = sentences.chain(need::range_note(needs));
+            let replaced = !common.is_empty() && arguments.with.iter().any(|with| with == DEVICES);
+            let sentences = sentences.chain(replaced.then(|| REPLACED.to_owned()));
             for line in sentences.flat_map(|sentence| folded(&sentence, 2)) {
                 println!("{line}");
             }

@@ -83,11 +83,14 @@ pub(super) fn numbers(from: &Inputs, out: &Path, parquet: bool, qstat: &str) -> 
     output_directory::check(out)?;
     repeated::write_each(from, Keep::Lengths, out, |experiment, out| {
         let earlier = EarlierFiles::of(out, &export::NAMES, &["csv", "parquet"]);
+        let names = operations::QSTAT.map(|name| format!("{qstat}-{name}"));
+        let earlier_qstat = EarlierFiles::of(out, &names.each_ref().map(String::as_str), &["data"]);
         export::write(experiment, out, parquet)?;
         if !experiment.traces.is_empty() {
             operations::write(experiment, out, qstat, parquet)?;
         }
         earlier.note("files");
+        earlier_qstat.note("files");
         Ok(experiment.code(from.take))
     })
 }

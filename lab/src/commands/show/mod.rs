@@ -158,7 +158,7 @@ pub(crate) fn show(arguments: &Show) -> Result<u8, Error> {
     let or = |default: &'static str| out.unwrap_or(Path::new(default));
     match format {
         Format::Text | Format::Json => {
-            let json = if format == Format::Json { &Json::at(or("-")) } else { json };
+            let json = if format == Format::Json { &Json::alone(or("-")) } else { json };
             match &against.against {
                 Some(earlier) => against::show(earlier, sources, against.fail_above, json),
                 None => tables::show(sources, tables, json),
