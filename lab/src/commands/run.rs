@@ -34,9 +34,9 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) tables: TableSizes,
 
-    /// Keeps the reports of the ranks in this directory, as DIR/RANK.json; `tcam show FILE`
-    /// prints one. They replace those of an earlier run once a report of this run exists. If several processes had the same rank, as with spawned ranks, the later ones are
-    /// DIR/RANK.PID.json.
+    /// Keeps the reports of the ranks in this directory, as DIR/RANK.json; `tcam show FILE` prints
+    /// one. They replace those of an earlier run once a report of this run exists. If several
+    /// processes had the same rank, as with spawned ranks, the later ones are DIR/RANK.PID.json.
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<PathBuf>,
 
@@ -45,16 +45,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "DIR", conflicts_with = "report")]
     pub(crate) trace: Option<PathBuf>,
 
-    /// With --trace, largest size of a trace in MiB; the recording ends there and the program
-    /// continues.
-    #[arg(
-        long,
-        value_name = "MIB",
-        default_value_t = 1024,
-        requires = "trace",
-        allow_negative_numbers = true
-    )]
-    pub(crate) max: u32,
+    /// With --trace, largest size of a trace in MiB (default: 1024); the recording ends there and the
+    /// program continues.
+    #[arg(long, value_name = "MIB", allow_negative_numbers = true)]
+    pub(crate) max: Option<u32>,
 
     /// Writes the numbers of the summary to this file as JSON.
     #[arg(long, value_name = "FILE")]
@@ -71,12 +65,17 @@ pub(crate) struct Run {
 /// Runs the command and prints a summary. Returns the program's exit code, or 3 if results are
 /// incomplete.
 pub(crate) fn run(arguments: &Run) -> Result<u8, Error> {
+    if arguments.max.is_some() && arguments.trace.is_none() {
+        fail!("--max: goes only with --trace");
+    }
     let mut settings = Settings::parse(&arguments.common.set)?;
     settings.give_sizes(arguments.tables)?;
     let json = Json::file(arguments.json.as_ref())?;
     if arguments.trace.is_some() {
         settings.refuse(&[("trace", "--trace DIR"), ("trace_max", "--max MIB")])?;
-        settings.set("trace_max", &arguments.max);
+        if let Some(max) = arguments.max {
+            settings.set("trace_max", &max);
+        }
     }
     settings::note_report(if arguments.trace.is_some() { "--trace DIR" } else { "--report DIR" });
     let plan = Plan::new(&arguments.common, &arguments.command, settings)?;

@@ -96,7 +96,8 @@ struct Pauses {
 
 impl Pauses {
     /// Returns whether the processor time is to be read before an operation of this kind: if
-    /// another thread calls (`is_other`), or if the last read was at least [`PAUSE`] ago. Of the operations of one kind in a row, only every [`RUN`]th one is checked.
+    /// another thread calls (`is_other`), or if the last read was at least [`PAUSE`] ago. Of the
+    /// operations of one kind in a row, only every [`RUN`]th one is checked.
     fn is_due(&mut self, kind: Option<u32>, is_other: bool) -> bool {
         if !is_other && self.kind == kind && self.more > 0 {
             self.more -= 1;
