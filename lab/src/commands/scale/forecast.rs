@@ -103,7 +103,11 @@ impl Forecast {
             let mut all = COUNTS.map(|(name, count, share)| {
                 let share = if generated { SHARE } else { share };
                 let points = points(needs, share, |need| need::largest(units(need), count));
-                Scaled { of, count: name, growth: Growth::of(&points, to), needs: points }
+                let mut growth = Growth::of(&points, to);
+                if share == TIMED {
+                    growth.widen();
+                }
+                Scaled { of, count: name, growth, needs: points }
             });
             let [parts @ .., peak_total] = &mut all;
             if peak_total.needs.iter().any(Point::varies) || peak_total.growth.refused {

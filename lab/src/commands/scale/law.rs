@@ -170,7 +170,8 @@ pub(super) struct Growth {
     pub(super) laws: Vec<Fit>,
     /// True if the law `Constant` fits, and the need does not rise from every size to the next.
     pub(super) constant: bool,
-    /// The range of all laws that fit. If `constant` is true, the range of the recorded needs. If
+    /// The range of all laws that fit. If `constant` is true, the range of the recorded needs, for
+    /// needs that depend on timing widened by [`ELEMENTS`]. If
     /// `bracket` is true, the range from the parts.
     pub(super) predicts: Option<[u64; 2]>,
     /// True if there is no prediction, or if its high end is above twice its low end and more than
@@ -202,6 +203,15 @@ impl Growth {
         let apart_at =
             if refused { apart(&fitting().collect::<Vec<_>>(), points, to) } else { None };
         Self { laws, constant, predicts, refused, bracket: false, apart_at }
+    }
+
+    /// Widens the range of a constant need that depends on timing, by [`ELEMENTS`] on either side:
+    /// another run exceeds the highest of n runs with a probability of 1/(n + 1).
+    pub(super) fn widen(&mut self) {
+        if let Some([low, high]) = self.predicts.as_mut().filter(|_| self.constant) {
+            *low = low.saturating_sub(ELEMENTS as u64);
+            *high += ELEMENTS as u64;
+        }
     }
 
     /// Replaces the range of the elements at one moment by a range from their parts, each at its

@@ -58,6 +58,9 @@ fn a_constant_need_stays_constant() {
     }
     let zero = Growth::of(&points(SIZES.map(|ranks| (ranks, 0))), 100_000);
     assert_eq!((zero.constant, zero.predicts), (true, Some([0, 0])));
+    let mut timed = zero;
+    timed.widen();
+    assert_eq!(timed.predicts, Some([0, 2]));
 }
 
 #[test]

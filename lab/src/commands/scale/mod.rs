@@ -25,7 +25,8 @@ use crate::traces::{Placed, Take};
 /// bands of all sizes. The prediction is the range of all curves of all laws that fit; above 100 it
 /// is rounded outwards to two digits.
 ///
-/// A need that stays within the bands and does not rise at each size is constant. A size with one
+/// A need that stays within the bands and does not rise at each size is constant. Its prediction is
+/// the range of the runs, for UMQ and all together 2 entries wider on either side. A size with one
 /// run varies as much as the repeats of other sizes do; without any repeats PRQ varies by 2
 /// percent, UMQ and all together by 25 percent. If all together varies from run to run, its
 /// prediction is the range from the largest of its parts to their sum. Sizes whose ranks are all on
