@@ -56,7 +56,8 @@ class Stream:
         # The header that nic::trace reads.
         head = {
             "context": "tagged", "tcam": "", "libfabric": "", "host": "generated", "pid": 1, "rank": 0,
-            "address": "0.0.0.0:0", "program": "papers", "start_ns": 0, "layout": "mpich",
+            "address": "0.0.0.0:0", "program": "papers", "window": 0, "start_ns": 0, "start_clock_ns": 0,
+            "origin": {"command": "", "mpi": "", "processors": "", "started_s": 0}, "layout": "mpich",
             "config": {"nprocs": str(ranks), "tag_layout": "mpich"},
         }  # fmt: skip
         words = array.array("I")
@@ -66,7 +67,7 @@ class Stream:
         if sys.byteorder == "big":
             words.byteswap()
         with open(pathlib.Path(place) / "0.1.0.tagged.trace", "wb") as file:
-            file.write(f"tcam-trace 6\n{json.dumps(head)}".encode().ljust(HEADER - 16))
+            file.write(f"tcam-trace 7\n{json.dumps(head)}".encode().ljust(HEADER - 16))
             # The recording is complete, and the number of its words is not given.
             file.write(bytes(8) + (3).to_bytes(8, "little"))
             words.tofile(file)
