@@ -351,7 +351,8 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
         text += &html::figure(&picture.svg()?, "Need and cost of overflow", reading);
     }
     let header = ["device", "entries", "holds all", "search", "+1 us each", "left to the host"];
-    let mut devices = Sheet::new("Devices, and what overflow costs of the run's time", header);
+    let mut devices =
+        Sheet::new("Devices, and their cost on the host in per cent of the run's time", header);
     for device in products(facts) {
         let cells = device_cells(device, facts).into_iter();
         devices.row(cells.chain([device.judged.why.clone()]));

@@ -10,8 +10,8 @@
 //!
 //! The need of a rank is exact, because a trace has the order in which the device handled the
 //! operations. The order of different ranks follows from their times, which have errors
-//! ([`CLOCKS_OF_HOST`], and for messages of other hosts the recorded error of the clocks). So the need of a NIC is the range over all orders within these errors
-//! ([`order`](super::order)).
+//! ([`CLOCKS_OF_HOST`], and for messages of other hosts the recorded error of the clocks). So the
+//! need of a NIC is the range over all orders within these errors ([`order`](super::order)).
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -39,8 +39,8 @@ use crate::traces::{JointReplay, NicEngines, Trace, files};
 /// are of one clock, which differs by less than 50 ns between the cores. The rest is the time
 /// between a reading of the clock and the moment when the operation takes effect.
 const CLOCKS_OF_HOST: u64 = 100;
-/// Largest error for ranks of different hosts that are placed on one node. The hosts are assumed to have
-/// their time of day from one server, over a local network.
+/// Largest error for ranks of different hosts that are placed on one node. The hosts are assumed to
+/// have their time of day from one server, over a local network.
 const CLOCKS_OF_HOSTS: u64 = 1_000_000;
 /// Largest number of ranges of ranks that the name of a NIC has.
 const NAMED: usize = 3;

@@ -45,7 +45,8 @@ pub(crate) struct Replay {
     /// Compares devices: prints a line for the recorded configuration, and one with these
     /// parameters, such as device=connectx or host_engine=list,host_storage=linked. The word
     /// devices stands for a line for every device. May be given several times.
-    #[arg(long, value_name = "devices|NAME=VALUE,...", conflicts_with_all = ["time", "report", "against"])]
+    #[arg(long, value_name = "devices|NAME=VALUE,...",
+        conflicts_with_all = ["time", "report", "against"])]
     pub(super) with: Vec<String>,
 
     /// Measures the time that each host engine takes to match the recorded program.
@@ -69,8 +70,7 @@ pub(crate) struct Replay {
 
     /// With --time, measures the first N operations of all ranks together (default: 1000000).
     /// Counts are those of all operations.
-    #[arg(long, value_name = "N",
-        value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) operations: Option<u64>,
 
     /// Keeps a report for each rank in this directory, and run.tcam of the recorded run. The

@@ -14,10 +14,10 @@ use crate::settings;
 /// reports of `--against`, otherwise 0.
 pub(crate) fn replay(arguments: &Replay) -> Result<u8, Error> {
     if arguments.operations.is_some() && !arguments.time {
-        fail!("--operations: goes with --time only");
+        fail!("--operations: goes only with --time");
     }
     if arguments.csv.is_some() && arguments.with.is_empty() {
-        fail!("--csv: goes with --with only");
+        fail!("--csv: goes only with --with");
     }
     settings::note_unused();
     if arguments.time {

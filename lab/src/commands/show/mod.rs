@@ -21,10 +21,10 @@ use crate::traces::Placed;
 /// Shows what reports and traces have: tables, pictures, a page, or files for other programs.
 ///
 /// The tables show the ranks, the worst first, the kinds of traffic, search depths, high-water
-/// marks, the reasons why elements were not in the table, and a profile: mean, deviation, variance
-/// and quartiles of the elements that searches on the host traversed, and of message sizes. For
-/// several runs of one program, there is a line for each run. The file of one report prints all of
-/// its counts.
+/// marks, and the reasons why elements were not in the table. A profile has the mean, deviation,
+/// variance and quartiles of message sizes, and of the elements that searches on the host
+/// traversed. Several runs of one command line have a line each. For the file of one report, all of
+/// its counts are printed.
 ///
 /// With --by prints the number of elements in the longest PRQ and in the longest UMQ of all ranks,
 /// at the moment when each was longest, and the number of all elements that entered the queues.
@@ -50,10 +50,11 @@ use crate::traces::Placed;
 /// maps of the entries compared and traversed on each rank (map, traversals). From traces there is
 /// also the capacity curve (curve).
 ///
-/// --format csv or parquet writes queues.csv (a line for each rank and queue), kinds.csv (also for
-/// each kind of traffic), depths.csv (for each bucket of a histogram), lengths.csv (for each sample
-/// of the lengths over time) and origin.csv (origin of the numbers). From traces operations.csv has
-/// every operation with its recorded time since the run began (ns) and the depth of its search.
+/// --format csv or parquet writes queues.csv, with a line for each rank and queue, and kinds.csv,
+/// with a line for each kind of traffic as well. depths.csv has the buckets of histograms,
+/// lengths.csv the samples of the lengths over time, and origin.csv the origin of the numbers. From
+/// traces operations.csv has every operation with its recorded time since the run began (ns) and
+/// the depth of its search.
 /// `number` counts receives as they were posted in their context, and messages as they arrived
 /// there, from 0. A cancel has the number of the receive that it removed; a peek, claim, discard or
 /// drop has that of the unexpected message that it found. `partner` is the message that a receive
@@ -63,9 +64,9 @@ use crate::traces::Placed;
 /// marks a thread of the provider, and `cpu_ns` is the processor time that the thread had taken
 /// (trace_sends=on). `bytes` is the length of a message, or of the buffer of a receive.
 ///
-/// From traces these formats also write the queue statistics that LogGOPSim's tools read:
-/// PREFIX-rq-hit.data, -rq-miss.data, -uq-hit.data and -uq-miss.data have a line for each rank, with
-/// `depth,time` in ns of each search of the PRQ (rq) or UMQ (uq) that found something (hit) or
+/// From traces these formats also write the queue statistics that LogGOPSim's tools read. In
+/// PREFIX-rq-hit.data, -rq-miss.data, -uq-hit.data and -uq-miss.data a rank has a line with
+/// `depth,time` (ns) of each search. Searches of the PRQ (rq) or UMQ (uq) found something (hit) or
 /// nothing (miss). -rq-max.data and -uq-max.data have the longest queue of each rank. With a shared
 /// pool, depths are those of a separate table.
 ///
@@ -197,11 +198,11 @@ impl Show {
         let is_numbers = [Format::Csv, Format::Parquet].contains(&format);
         let for_numbers = ("with --format csv or parquet", is_numbers);
         let always = ("without --live", true);
-        let is_cut = take.cut_off || take.partial;
         for (option, given, (only, fits)) in [
             ("DIR|FILE", !sources.names.is_empty(), always),
             ("--format", self.format.is_some(), always),
-            ("--cut-off and --partial", is_cut, always),
+            ("--cut-off", take.cut_off, always),
+            ("--partial", take.partial, always),
             ("--all", tables.all, ("without --against", against.against.is_none())),
             ("--all", tables.all, for_text),
             ("--by", tables.by.is_some(), for_text),
@@ -264,7 +265,7 @@ mod tests {
             ("x --once", "--live"),
             ("x --live", "DIR|FILE: goes only without --live"),
             ("x --all --against y", "--all: goes only without --against"),
-            ("--live --partial", "--cut-off and --partial: goes only without --live"),
+            ("--live --partial", "--partial: goes only without --live"),
             ("--live --by tag", "--by: goes only without --live"),
             ("--all", "required"),
         ] {
