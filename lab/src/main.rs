@@ -12,6 +12,8 @@ mod answer;
 mod capacity;
 mod cli;
 mod commands;
+#[cfg(test)]
+mod counters_tests;
 mod experiment;
 mod file;
 mod hint;

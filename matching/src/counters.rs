@@ -3,6 +3,7 @@
 //! unexpected message queue (UMQ).
 
 mod block;
+mod define;
 mod histogram;
 mod kinds;
 mod searches;
@@ -10,95 +11,100 @@ mod searches;
 use serde::{Deserialize, Serialize};
 
 pub use block::{Block, BlockReasons};
+pub use define::Counter;
 pub use histogram::{BUCKETS, Histogram};
 pub use kinds::{ByKind, KindCounters};
 pub use searches::{SearchDepth, Traversals};
 
+use crate::counter_struct;
 use crate::measured::MeasuredTime;
-use crate::sums::{add, sum};
+use crate::sums::sum;
 use crate::timing::ModelledTime;
 
-/// Counters of one queue. Elements are posted receives (PRQ) or unexpected messages (UMQ); searches
-/// are made by arrivals (PRQ) or posts (UMQ).
-///
-/// Invariants ([`QueueCounters::check`]):
-///
-/// ```text
-/// searches = table_matches + host_matches + misses
-/// inserts  = spills + inserted in the table
-/// spills + onloads - promotions - (host_matches - host_kept) - host_cancels = host_occupancy
-/// inserts - spills - onloads + promotions - (table_matches - table_kept) - table_cancels
-///                                                               = table_occupancy
-/// block reasons = spills
-/// dedicated queues = sum of the dedicated queues of all levels
-/// measured insertions, removals = counted insertions, removals (if anything was measured)
-/// collective + point-to-point = all, of inserts, searches, matches, misses and reasons
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct QueueCounters {
-    /// Capacity of the table.
-    pub entries: u64,
-    /// Elements added to the queue.
-    pub inserts: u64,
-    /// Counted searches.
-    pub searches: u64,
-    /// Searches answered by the table.
-    pub table_matches: u64,
-    /// Searches answered by the host engine.
-    pub host_matches: u64,
-    /// Number of searches that found nothing.
-    pub misses: u64,
-    /// Table matches that left the element in place (multi-receive buffers).
-    pub table_kept: u64,
-    /// Host matches that left the element in place.
-    pub host_kept: u64,
-    /// Elements that went to the host when they were added; `block_reasons` has the reasons.
-    pub spills: u64,
-    /// Elements moved from the host to a table entry that became free.
-    pub promotions: u64,
-    /// Elements moved from the table to the host when the context left its tables (`sticky`).
-    pub onloads: u64,
-    /// Elements whose poster or sender was held back (`flow-control`).
-    pub held_back: u64,
-    /// Elements cancelled or dropped while in the table.
-    pub table_cancels: u64,
-    /// Elements cancelled or dropped while on the host.
-    pub host_cancels: u64,
-    /// Elements in the table now.
-    pub table_occupancy: u64,
-    /// Elements on the host now.
-    pub host_occupancy: u64,
-    /// Maximum number of elements in the table at once.
-    pub table_high_water: u64,
-    /// Maximum number of elements on the host at once.
-    pub host_high_water: u64,
-    /// Maximum number of elements in table and host together: the table size at which no element
-    /// would have spilled.
-    pub high_water: u64,
-    /// Queues the host engine made for collective operations.
-    pub dedicated_collective: u64,
-    /// Queues the host engine made for point-to-point partners.
-    pub dedicated_point_to_point: u64,
-    /// Dedicated queues of both kinds by level, first level first.
-    pub dedicated_levels: ByKind<Vec<u64>>,
-    /// Elements on the host whose source no cluster names (`kmeans`).
-    pub unclustered: u64,
-    /// Sources that added elements to the queue, with their numbers of elements. Any-source
-    /// elements are not attributed to a source. Empty in a sum, or if not requested.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub added: Vec<(u32, u64)>,
-    /// Reasons for spills, each counted at its spill.
-    pub block_reasons: BlockReasons,
-    /// Counters by kind of traffic.
-    pub kinds: ByKind<KindCounters>,
-    /// Time charged by the timing model.
-    pub modelled: ModelledTime,
-    /// Measured time of operations; zero if not requested.
-    pub measured: MeasuredTime,
-    /// Search depths; empty if not requested.
-    pub search_depth: SearchDepth,
-    /// Traversals on the host; empty if not requested.
-    pub traversals: Traversals,
+counter_struct! {
+    /// Counters of one queue. Elements are posted receives (PRQ) or unexpected messages (UMQ); searches
+    /// are made by arrivals (PRQ) or posts (UMQ).
+    ///
+    /// Invariants ([`QueueCounters::check`]):
+    ///
+    /// ```text
+    /// searches = table_matches + host_matches + misses
+    /// inserts  = spills + inserted in the table
+    /// spills + onloads - promotions - (host_matches - host_kept) - host_cancels = host_occupancy
+    /// inserts - spills - onloads + promotions - (table_matches - table_kept) - table_cancels
+    ///                                                               = table_occupancy
+    /// block reasons = spills
+    /// dedicated queues = sum of the dedicated queues of all levels
+    /// measured insertions, removals = counted insertions, removals (if anything was measured)
+    /// collective + point-to-point = all, of inserts, searches, matches, misses and reasons
+    /// ```
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct QueueCounters {
+        /// Capacity of the table.
+        most entries "entries of the table",
+        /// Elements added to the queue.
+        sum inserts "elements added",
+        /// Counted searches.
+        sum searches "searches",
+        /// Searches answered by the table.
+        sum table_matches "matched in the table",
+        /// Searches answered by the host engine.
+        sum host_matches "matched on the host",
+        /// Number of searches that found nothing.
+        sum misses "searches that found nothing",
+        /// Table matches that left the element in place (multi-receive buffers).
+        sum table_kept "matched in the table and kept",
+        /// Host matches that left the element in place.
+        sum host_kept "matched on the host and kept",
+        /// Elements that went to the host when they were added; `block_reasons` has the reasons.
+        sum spills "spilled to the host",
+        /// Elements moved from the host to a table entry that became free.
+        sum promotions "promoted from there",
+        /// Elements moved from the table to the host when the context left its tables (`sticky`).
+        sum onloads "moved to the host",
+        /// Elements whose poster or sender was held back (`flow-control`).
+        sum held_back "held back",
+        /// Elements cancelled or dropped while in the table.
+        sum table_cancels "cancelled in the table",
+        /// Elements cancelled or dropped while on the host.
+        sum host_cancels "cancelled on the host",
+        /// Elements in the table now.
+        sum table_occupancy "left in the table",
+        /// Elements on the host now.
+        sum host_occupancy "left on the host",
+        /// Maximum number of elements in the table at once.
+        most table_high_water "high-water mark, table",
+        /// Maximum number of elements on the host at once.
+        most host_high_water "high-water mark, host",
+        /// Maximum number of elements in table and host together: the table size at which no element
+        /// would have spilled.
+        most high_water "high-water mark",
+        /// Queues the host engine made for collective operations.
+        most dedicated_collective "host queues, collective",
+        /// Queues the host engine made for point-to-point partners.
+        most dedicated_point_to_point "host queues, others",
+        /// Elements on the host whose source no cluster names (`kmeans`).
+        sum unclustered "in no cluster",
+        ..
+        /// Dedicated queues of both kinds by level, first level first.
+        pub dedicated_levels: ByKind<Vec<u64>>,
+        /// Sources that added elements to the queue, with their numbers of elements. Any-source
+        /// elements are not attributed to a source. Empty in a sum, or if not requested.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub added: Vec<(u32, u64)>,
+        /// Reasons for spills, each counted at its spill.
+        pub block_reasons: BlockReasons,
+        /// Counters by kind of traffic.
+        pub kinds: ByKind<KindCounters>,
+        /// Time charged by the timing model.
+        pub modelled: ModelledTime,
+        /// Measured time of operations; zero if not requested.
+        pub measured: MeasuredTime,
+        /// Search depths; empty if not requested.
+        pub search_depth: SearchDepth,
+        /// Traversals on the host; empty if not requested.
+        pub traversals: Traversals,
+    }
 }
 
 /// A few counters that are cheap to read.
@@ -291,25 +297,6 @@ impl QueueCounters {
     /// high-water marks and numbers of dedicated queues the maximum is kept. The sum has no
     /// `added`.
     pub fn merge(&mut self, other: &Self) {
-        self.entries = self.entries.max(other.entries);
-        add(&mut self.inserts, other.inserts);
-        add(&mut self.searches, other.searches);
-        add(&mut self.table_matches, other.table_matches);
-        add(&mut self.host_matches, other.host_matches);
-        add(&mut self.misses, other.misses);
-        add(&mut self.table_kept, other.table_kept);
-        add(&mut self.host_kept, other.host_kept);
-        add(&mut self.spills, other.spills);
-        add(&mut self.promotions, other.promotions);
-        add(&mut self.onloads, other.onloads);
-        add(&mut self.held_back, other.held_back);
-        add(&mut self.table_cancels, other.table_cancels);
-        add(&mut self.host_cancels, other.host_cancels);
-        add(&mut self.table_occupancy, other.table_occupancy);
-        add(&mut self.host_occupancy, other.host_occupancy);
-        self.table_high_water = self.table_high_water.max(other.table_high_water);
-        self.host_high_water = self.host_high_water.max(other.host_high_water);
-        self.high_water = self.high_water.max(other.high_water);
         let levels = &mut self.dedicated_levels;
         if other.dedicated_collective > self.dedicated_collective {
             levels.collective.clone_from(&other.dedicated_levels.collective);
@@ -317,12 +304,9 @@ impl QueueCounters {
         if other.dedicated_point_to_point > self.dedicated_point_to_point {
             levels.point_to_point.clone_from(&other.dedicated_levels.point_to_point);
         }
-        self.dedicated_collective = self.dedicated_collective.max(other.dedicated_collective);
-        self.dedicated_point_to_point =
-            self.dedicated_point_to_point.max(other.dedicated_point_to_point);
-        add(&mut self.unclustered, other.unclustered);
+        self.merge_counters(other);
         self.added = Vec::new();
-        self.block_reasons.merge(&other.block_reasons);
+        self.block_reasons.merge_counters(&other.block_reasons);
         self.kinds.collective.merge(&other.kinds.collective);
         self.kinds.point_to_point.merge(&other.kinds.point_to_point);
         self.modelled.merge(&other.modelled);

@@ -25,8 +25,8 @@ pub mod timing;
 mod traffic;
 
 pub use counters::{
-    BUCKETS, Block, BlockReasons, ByKind, Histogram, KindCounters, QueueCounters, SearchDepth,
-    Tallies, Traversals,
+    BUCKETS, Block, BlockReasons, ByKind, Counter, Histogram, KindCounters, QueueCounters,
+    SearchDepth, Tallies, Traversals,
 };
 pub use curve::Curve;
 pub use engine::{

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The report of one endpoint, written by the provider and read by the lab.
 
-mod show;
-
 use std::collections::BTreeMap;
 
 use matching::measured::MeasuredTime;
-use matching::{ByKind, KindCounters, Profile, QueueCounters, Tallies};
+use matching::{ByKind, KindCounters, Profile, QueueCounters, Tallies, counter_struct};
 use serde::{Deserialize, Serialize};
 
 use crate::{json, latency::Latency, lengths::Lengths, origin::Origin, plain};
@@ -95,47 +93,53 @@ pub struct LiveContext {
     pub umq: Tallies,
 }
 
-/// Counters of one matching context. `Q` is `()` in a running context, whose queues have their own
-/// counters.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ContextCounters<Q = QueueCounters> {
-    /// Receives posted, and unexpected messages claimed or discarded.
-    pub posts: u64,
-    /// Messages that arrived.
-    pub arrivals: u64,
-    /// Bytes of the messages that arrived.
-    pub bytes: u64,
-    /// Messages that found no receive.
-    pub unexpected: u64,
-    /// Peeks at the unexpected queue (probes), with or without a result, including peeks that claim
-    /// or discard.
-    pub peeks: u64,
-    /// Receives that broke a promise of the program; empty if there was no promise or none was
-    /// broken.
-    #[serde(default, skip_serializing_if = "BrokenPromises::is_empty")]
-    pub broken_promises: BrokenPromises,
-    /// Collective and point-to-point traffic separately.
-    pub kinds: ByKind<KindTraffic>,
-    /// Latencies of the timing model; empty if it is off.
-    #[serde(default, skip_serializing_if = "Latency::is_empty")]
-    pub latency: Latency,
-    /// Sizes of the arrived messages in bytes; empty if search depths are not counted.
-    pub sizes: Profile,
-    /// Lengths of both queues over time; empty in a sum.
-    pub lengths: Lengths,
-    /// Posted receives, searched by arrivals.
-    pub prq: Q,
-    /// Unexpected messages, searched by posts.
-    pub umq: Q,
+counter_struct! {
+    /// Counters of one matching context. `Q` is `()` in a running context, whose queues have their own
+    /// counters.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct ContextCounters<Q = QueueCounters> {
+        /// Receives posted, and unexpected messages claimed or discarded.
+        sum posts "receives",
+        /// Messages that arrived.
+        sum arrivals "messages",
+        /// Bytes of the messages that arrived.
+        sum bytes "bytes",
+        /// Messages that found no receive.
+        sum unexpected "unexpected messages",
+        /// Peeks at the unexpected queue (probes), with or without a result, including peeks that claim
+        /// or discard.
+        sum peeks "probes",
+        ..
+        /// Receives that broke a promise of the program; empty if there was no promise or none was
+        /// broken.
+        #[serde(default, skip_serializing_if = "BrokenPromises::is_empty")]
+        pub broken_promises: BrokenPromises,
+        /// Collective and point-to-point traffic separately.
+        pub kinds: ByKind<KindTraffic>,
+        /// Latencies of the timing model; empty if it is off.
+        #[serde(default, skip_serializing_if = "Latency::is_empty")]
+        pub latency: Latency,
+        /// Sizes of the arrived messages in bytes; empty if search depths are not counted.
+        pub sizes: Profile,
+        /// Lengths of both queues over time; empty in a sum.
+        #[serde(default, skip_serializing_if = "Lengths::is_empty")]
+        pub lengths: Lengths,
+        /// Posted receives, searched by arrivals.
+        pub prq: Q,
+        /// Unexpected messages, searched by posts.
+        pub umq: Q,
+    }
 }
 
-/// Receives with a wildcard that the program promised not to use (`FI_TCAM_ASSERT`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BrokenPromises {
-    /// Receives from any source.
-    pub any_source: u64,
-    /// Receives of any tag.
-    pub any_tag: u64,
+counter_struct! {
+    /// Receives with a wildcard that the program promised not to use (`FI_TCAM_ASSERT`).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct BrokenPromises {
+        /// Receives from any source.
+        sum any_source "from any source",
+        /// Receives of any tag.
+        sum any_tag "of any tag",
+    }
 }
 
 impl BrokenPromises {
@@ -144,51 +148,50 @@ impl BrokenPromises {
     pub const fn is_empty(&self) -> bool {
         self.any_source == 0 && self.any_tag == 0
     }
+}
 
-    pub(crate) fn merge(&mut self, other: Self) {
-        self.any_source = self.any_source.saturating_add(other.any_source);
-        self.any_tag = self.any_tag.saturating_add(other.any_tag);
+counter_struct! {
+    /// Traffic of one kind through a context. `TagLayout` defines the kinds.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct KindTraffic {
+        /// Receives posted, and unexpected messages claimed or discarded.
+        sum posts "receives",
+        /// Messages that arrived.
+        sum arrivals "messages",
+        /// Posts and arrivals that a table matched.
+        sum table_matches "matched in the table",
+        /// Posts and arrivals that a host engine matched.
+        sum host_matches "matched on the host",
     }
 }
 
-/// Traffic of one kind through a context. `TagLayout` defines the kinds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KindTraffic {
-    /// Receives posted, and unexpected messages claimed or discarded.
-    pub posts: u64,
-    /// Messages that arrived.
-    pub arrivals: u64,
-    /// Posts and arrivals that a table matched.
-    pub table_matches: u64,
-    /// Posts and arrivals that a host engine matched.
-    pub host_matches: u64,
-}
-
-/// Messages and bytes of a channel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChannelCounters {
-    /// Messages sent.
-    pub sent: u64,
-    /// Bytes sent.
-    pub sent_bytes: u64,
-    /// Messages received.
-    pub received: u64,
-    /// Bytes received.
-    pub received_bytes: u64,
-    /// Messages that were sent late, because they had to wait for room at their receivers. A
-    /// message that the program gave up is counted too.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub waited: u64,
-    /// Polls for messages, for a channel on which each poll is a system call (`net`).
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub polls: u64,
-    /// Polls that found no message.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub empty_polls: u64,
-    /// Sum, over the polls that found messages, of the nanoseconds since the poll before. This is
-    /// an upper bound of the time for which the first message of each such poll had waited.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub discovery_ns: u64,
+counter_struct! {
+    /// Messages and bytes of a channel.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct ChannelCounters {
+        /// Messages sent.
+        sum sent "messages sent",
+        /// Bytes sent.
+        sum sent_bytes "bytes sent",
+        /// Messages received.
+        sum received "messages received",
+        /// Bytes received.
+        sum received_bytes "bytes received",
+        /// Messages that were sent late, because they had to wait for room at their receivers. A
+        /// message that the program gave up is counted too.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        sum waited "waited for room",
+        /// Polls for messages, for a channel on which each poll is a system call (`net`).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        sum polls "polls",
+        /// Polls that found no message.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        sum empty_polls "polls that found nothing",
+        /// Sum, over the polls that found messages, of the nanoseconds since the poll before. This is
+        /// an upper bound of the time for which the first message of each such poll had waited.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        sum discovery_ns "ns until discovery",
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -291,12 +294,8 @@ impl ContextCounters {
     /// Adds the counters of another context. Lengths over time cannot be added, so the sum
     /// has no lengths.
     pub fn merge(&mut self, other: &Self) {
-        self.posts = self.posts.saturating_add(other.posts);
-        self.arrivals = self.arrivals.saturating_add(other.arrivals);
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.unexpected = self.unexpected.saturating_add(other.unexpected);
-        self.peeks = self.peeks.saturating_add(other.peeks);
-        self.broken_promises.merge(other.broken_promises);
+        self.merge_counters(other);
+        self.broken_promises.merge_counters(&other.broken_promises);
         self.latency.merge(&other.latency);
         self.sizes.merge(&other.sizes);
         self.prq.merge(&other.prq);
@@ -413,7 +412,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_of_a_report_are_plain_once_they_are_shown_or_read() {
+    fn texts_of_a_report_are_plain_once_they_are_read() {
         let evil = || "a\u{1b}[31m\u{202e}".to_owned();
         let report = Report {
             format: FORMAT.to_owned(),
@@ -430,8 +429,6 @@ mod tests {
             ("a?[31m?", "a?[31m?", "a?[31m?")
         );
         assert!(read.channels.contains_key("a?[31m?"));
-        let text = report.to_string();
-        assert!(text.contains("a?[31m? at") && !text.contains(['\u{1b}', '\u{202e}']), "{text}");
     }
 
     #[test]

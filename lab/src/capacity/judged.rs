@@ -41,8 +41,8 @@ impl Judged {
             let mut all = queue.block_reasons.clone();
             let mut of = BlockReasons::default();
             if pool {
-                of.merge(&of_mpi.block_reasons);
-                all.merge(&of);
+                of.merge_counters(&of_mpi.block_reasons);
+                all.merge_counters(&of);
             }
             design = total([design, by_design(&all)]);
             own = own.saturating_sub(by_design(&of));

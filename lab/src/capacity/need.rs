@@ -194,7 +194,7 @@ impl Need {
             need.nics.append(&mut of.nics);
             need.tables = [0, 1].map(|queue: usize| need.tables[queue].max(of.tables[queue]));
             need.pool = larger(need.pool, of.pool);
-            need.never.merge(&of.never);
+            need.never.merge_counters(&of.never);
             need.uncertain_ns = need.uncertain_ns.max(of.uncertain_ns);
         }
         for all in [&mut need.ranks, &mut need.nics] {
@@ -470,7 +470,7 @@ fn of_node(
             }
             // Untagged messages have separate tables, except if all draw from one pool.
             if is_tagged || knob == Knob::Pool {
-                never.merge(&queue.block_reasons);
+                never.merge_counters(&queue.block_reasons);
             }
         }
     }

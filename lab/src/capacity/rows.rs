@@ -106,9 +106,15 @@ pub(crate) fn write(out: &Path, rows: &[NamedValues]) -> Result<(), Error> {
     file::write(&out.join(NAME), columns::csv(rows, true))
 }
 
-/// Counters of a queue in a line of `sweep.csv`.
-const COUNTERS: [&str; 6] =
-    ["inserts", "table_matches", "host_matches", "spills", "promotions", "high_water"];
+/// Counts that depend on the host engine.
+const OF_ENGINE: [&str; 6] = [
+    "dedicated_collective",
+    "dedicated_point_to_point",
+    "unclustered",
+    "host_traversed",
+    "host_in_a_list",
+    "modelled_ns",
+];
 
 /// Returns a line of `sweep.csv`: one run, or one replay with its cost.
 pub(crate) fn row(
@@ -144,8 +150,16 @@ pub(crate) fn row(
     row.put("promoted_percent", sum.promoted());
     row.put("in_table_percent", sum.in_table());
     row.put("spilled_percent", sum.spilled());
-    counters::put(&mut row, "prq", &tagged.prq, &COUNTERS);
-    counters::put(&mut row, "umq", &tagged.umq, &COUNTERS);
+    counters::put(&mut row, "prq", &tagged.prq);
+    counters::put(&mut row, "umq", &tagged.umq);
+    // With costs in compared entries, the counts may be those of one pass for all sizes, which has
+    // no host engine.
+    if matches!(cost, Some(Cost::Compared(_))) {
+        for name in OF_ENGINE {
+            row.set(&format!("prq_{name}"), Cell::Missing);
+            row.set(&format!("umq_{name}"), Cell::Missing);
+        }
+    }
     row.put("internal_spills", sum.internal_spills());
     let modelled = cost.and_then(Cost::modelled);
     row.put("matching_ns", modelled.map(|of| of.matching));
@@ -217,6 +231,9 @@ mod tests {
                 assert!(line[*other].is_null(), "{other} with {name}");
             }
             assert_eq!(line["added_ns_worst_rank"].as_f64().is_some(), name == "matching_ns");
+            let has_engine = name != "host_entries_a_message";
+            assert_eq!(line["umq_host_traversed"].as_u64().is_some(), has_engine);
+            assert!(line["umq_misses"].is_u64());
         }
         let tables = values(Knob::Tables, None);
         assert_eq!((&tables["prq_entries"], &tables["umq_entries"]), (&64.into(), &32.into()));

@@ -4,13 +4,12 @@
 
 use std::path::Path;
 
-use matching::BlockReasons;
+use matching::{BlockReasons, KindCounters};
 
 use super::{Experiment, QueueKind};
 use crate::error::Error;
 use crate::results::columns::{TEXT, WHOLE};
-use crate::results::counters::{KIND, QUEUE};
-use crate::results::{Cell, ColumnFile};
+use crate::results::{Cell, ColumnFile, counters};
 
 /// Names of all files. `operations` is written only from traces.
 pub(crate) const NAMES: [&str; 6] =
@@ -19,13 +18,11 @@ pub(crate) const NAMES: [&str; 6] =
 /// Writes `queues`, `kinds`, `depths`, `lengths` and `origin`.
 pub(crate) fn write(experiment: &Experiment, out: &Path, parquet: bool) -> Result<(), Error> {
     let place = [("rank", WHOLE), ("queue", TEXT)].into_iter();
-    let counters = QUEUE.map(|(name, column, _)| (name, column));
-    let mut queues = ColumnFile::new(out, "queues", parquet, place.clone().chain(counters))?;
-    let counters = KIND.map(|(name, column, _)| (name, column));
-    let columns = place.clone().chain([("kind", TEXT)]).chain(counters);
-    let reasons = BlockReasons::default();
-    let reasons = reasons.iter().map(|(reason, _)| (reason.replace(' ', "_"), WHOLE));
-    let columns = columns.map(|(name, column)| (name.to_owned(), column)).chain(reasons);
+    let columns = place.clone().chain(counters::columns());
+    let mut queues = ColumnFile::new(out, "queues", parquet, columns)?;
+    let of_kind = KindCounters::COUNTERS.iter().map(|counter| (counter.name, WHOLE));
+    let reasons = BlockReasons::COUNTERS.iter().map(|reason| (reason.name, WHOLE));
+    let columns = place.clone().chain([("kind", TEXT)]).chain(of_kind).chain(reasons);
     let mut kinds = ColumnFile::new(out, "kinds", parquet, columns)?;
     let columns = [("outcome", TEXT), ("low", WHOLE), ("high", WHOLE), ("searches", WHOLE)];
     let mut depths = ColumnFile::new(out, "depths", parquet, place.chain(columns))?;
@@ -33,9 +30,9 @@ pub(crate) fn write(experiment: &Experiment, out: &Path, parquet: bool) -> Resul
         for queue in QueueKind::BOTH {
             let of = queue.of(&rank.tagged);
             let place = || [Cell::from(rank.number), queue.name().into()].into_iter();
-            queues.add(place().chain(QUEUE.map(|(_, _, get)| get(of))))?;
+            queues.add(place().chain(counters::values(of)))?;
             for (kind, of_kind) in of.kinds.iter() {
-                let counts = KIND.map(|(_, _, get)| get(of_kind));
+                let counts = KindCounters::COUNTERS.iter().map(|of| (of.get)(of_kind).into());
                 let reasons = of_kind.block_reasons.iter().map(|(_, elements)| elements.into());
                 kinds.add(place().chain([kind.into()]).chain(counts).chain(reasons))?;
             }
@@ -112,7 +109,13 @@ mod tests {
         let queues = read("queues.csv");
         assert_eq!(queues.len(), 1 + 3 * 2);
         assert!(queues[0].starts_with("rank,queue,entries,inserts,"));
-        assert!(queues[1].starts_with("0,PRQ,64,1600,1600,64,1536,0,1536,"), "{}", queues[1]);
+        let value = |name: &str| {
+            let column = queues[0].split(',').position(|of| of == name).unwrap();
+            queues[1].split(',').nth(column).unwrap()
+        };
+        let names =
+            ["rank", "queue", "entries", "inserts", "table_matches", "spills", "hit_entries"];
+        assert_eq!(names.map(value), ["0", "PRQ", "64", "1600", "64", "1536", "1280800"]);
         assert_eq!(read("kinds.csv").len(), 1 + 3 * 2 * 2);
         let depths = read("depths.csv");
         assert_eq!(

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use nic::lengths::Lengths;
-use nic::report::{Report, WrittenAt};
+use nic::report::{ContextCounters, Report, WrittenAt};
 use nic::trace::TraceError;
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ use crate::capacity::{Knob, Need};
 use crate::error::Error;
 use crate::hint;
 use crate::results::{
-    Adding, ContextSums, Endpoint, ReportHead, RunRecord, Sum, Summary, origin, reports, runs,
+    Adding, Endpoint, ReportHead, RunRecord, Sum, Summary, origin, reports, runs,
 };
 use crate::settings::Settings;
 use crate::traces::{Found, Take, Trace, files, play};
@@ -78,7 +78,7 @@ pub(crate) struct Counts<'a> {
 #[derive(Debug, Serialize)]
 struct RankCounts<'a> {
     rank: u32,
-    tagged: ContextSums<'a>,
+    tagged: &'a ContextCounters,
 }
 
 impl Experiment {
@@ -179,6 +179,9 @@ impl Experiment {
         let mut experiment = experiment.ok_or_else(|| nothing_in(&sources.names))?;
         let ended = ended(&sources.names, &experiment.heads);
         experiment.sum.ranks.note_ended(ended);
+        if let [name] = sources.names.as_slice() {
+            experiment.sum.ranks.none_missing |= !replayed && !name.is_dir();
+        }
         if let Some(mixed) = &experiment.sum.mixed {
             eprintln!("{mixed}");
         }
@@ -238,8 +241,7 @@ impl Experiment {
     /// Returns the JSON: the sum, and the counts of each rank.
     pub(crate) fn counts<'a>(&'a self, need: Option<&'a Need>) -> Counts<'a> {
         let by_rank = self.ranks.iter();
-        let by_rank =
-            by_rank.map(|rank| RankCounts { rank: rank.number, tagged: (&rank.tagged).into() });
+        let by_rank = by_rank.map(|rank| RankCounts { rank: rank.number, tagged: &rank.tagged });
         Counts { title: self.title(), sum: (&self.sum).into(), by_rank: by_rank.collect(), need }
     }
 

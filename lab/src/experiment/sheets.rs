@@ -5,6 +5,7 @@ use matching::{Profile, QueueCounters};
 
 use super::{Experiment, QueueKind, Rank};
 use crate::results::summary::spilled;
+use crate::results::summary_text;
 use crate::stats::depth_quantile;
 use crate::text::{Sheet, count, percent, share, whole};
 
@@ -16,32 +17,13 @@ const SHARES: [u64; 4] = [500, 900, 990, 999];
 /// Returns all tables. The table of ranks has up to `most` ranks, or all ranks if `most` is `None`.
 pub(crate) fn all(experiment: &Experiment, most: Option<usize>) -> Vec<Sheet> {
     vec![
-        marks(experiment),
+        summary_text::queues(&experiment.sum),
         ranks(experiment, most.unwrap_or(usize::MAX)),
         kinds(experiment),
         depths(experiment),
         profiles(experiment),
         reasons(experiment),
     ]
-}
-
-/// Returns the largest number of elements of each queue, and its rank.
-fn marks(experiment: &Experiment) -> Sheet {
-    let header = ["queue", "entries of the table", "in the table", "on the host", "both", "rank"];
-    let mut sheet = Sheet::new("High-water marks", header);
-    for queue in QueueKind::BOTH {
-        let worst = experiment.worst(queue);
-        let sum = queue.of(&experiment.sum.tagged);
-        sheet.row([
-            queue.long_name().to_owned(),
-            whole(sum.entries),
-            whole(sum.table_high_water),
-            whole(sum.host_high_water),
-            whole(sum.high_water),
-            if sum.high_water > 0 { worst.number.to_string() } else { "-".to_owned() },
-        ]);
-    }
-    sheet
 }
 
 /// Returns the share of the matches that were in the table, in per cent.
@@ -232,7 +214,7 @@ mod tests {
         let sheets = all(&experiment(1, 65_536), Some(WORST));
         assert_eq!(sheets[5].rows[0][1], "nothing spilled");
         assert_eq!(sheets[3].rows[2][3], "-", "no receive found a message");
-        assert!(sheets[0].terminal().contains("unexpected messages (UMQ)"));
+        assert_eq!(sheets[0].header[2], "unexpected messages (UMQ)");
     }
 
     #[test]

@@ -19,4 +19,4 @@ pub(crate) use self::output_directory::{DirectoryLock, EarlierFiles, ListFiles, 
 pub(crate) use self::ranks::{Completeness, Ranks};
 pub(crate) use self::reports::Endpoint;
 pub(crate) use self::runs::{RecordedPlacement, RunRecord};
-pub(crate) use self::summary::{Adding, ContextSums, Peak, ProcessOrigin, Sum, Summary};
+pub(crate) use self::summary::{Adding, Peak, ProcessOrigin, Sum, Summary};

@@ -40,8 +40,8 @@ pub(crate) struct Ranks {
     nameless_cut: u32,
     /// True if the ranks are of several runs, so that it is unknown which are missing.
     pub(crate) mixed: bool,
-    /// True if the ranks were generated, so that none is missing.
-    pub(crate) generated: bool,
+    /// True if no rank is missing, because the ranks were generated, or only one was asked for.
+    pub(crate) none_missing: bool,
     /// Exit status of the program as a shell reports it, if it was recorded.
     ended: Option<u8>,
 }
@@ -125,7 +125,7 @@ impl Ranks {
     pub(crate) fn job_size(&self) -> u32 {
         let known = self.sizes().map(|(_, of)| of).fold(0, u32::saturating_add);
         let known = known.max(self.nameless_of);
-        if self.generated { self.present() } else { known.max(self.present()) }
+        if self.none_missing { self.present() } else { known.max(self.present()) }
     }
 
     /// Returns true if no rank is missing or was cut short, and all ranks are of one run.
@@ -140,7 +140,7 @@ impl Ranks {
 
     /// Returns the missing ranks, first and last of each range; empty if their numbers are unknown.
     fn missing(&self) -> Vec<[u32; 2]> {
-        if self.generated || self.nameless > 0 {
+        if self.none_missing || self.nameless > 0 {
             return Vec::new();
         }
         let mut ranges = Vec::new();
@@ -337,7 +337,7 @@ mod tests {
         let last = ranks([u32::MAX], None);
         assert_eq!((last.job_size(), last.missing()), (u32::MAX, vec![[0, u32::MAX - 1]]));
         let mut made = ranks([5], Some(9));
-        made.generated = true;
+        made.none_missing = true;
         assert_eq!((made.lack("trace"), made.job_size()), (None, 1));
     }
 }

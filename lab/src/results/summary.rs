@@ -5,11 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use matching::QueueCounters;
 use matching::measured::MeasuredTime;
-use matching::{ByKind, Profile, QueueCounters};
 use nic::models;
 use nic::origin::Origin;
-use nic::report::{ChannelCounters, ContextCounters, KindTraffic, Report, WrittenAt};
+use nic::report::{ChannelCounters, ContextCounters, Report, WrittenAt};
 use serde::Serialize;
 
 use super::origin::Interned;
@@ -203,7 +203,7 @@ impl Adding {
             sum.ranks.note_cut(report.rank);
         }
         if report.libfabric == NO_LIBFABRIC {
-            sum.ranks.generated = true;
+            sum.ranks.none_missing = true;
         }
         sum.at_exit += usize::from(report.written_at == WrittenAt::Exit);
         sum.seconds = sum.seconds.max(report.elapsed_s);
@@ -212,15 +212,7 @@ impl Adding {
         sum.tagged.merge(&report.tagged);
         sum.msg.merge(&report.msg);
         for (name, channel) in &report.channels {
-            let all = sum.channels.entry(name.clone()).or_default();
-            all.sent = total([all.sent, channel.sent]);
-            all.sent_bytes = total([all.sent_bytes, channel.sent_bytes]);
-            all.received = total([all.received, channel.received]);
-            all.received_bytes = total([all.received_bytes, channel.received_bytes]);
-            all.waited = total([all.waited, channel.waited]);
-            all.polls = total([all.polls, channel.polls]);
-            all.empty_polls = total([all.empty_polls, channel.empty_polls]);
-            all.discovery_ns = total([all.discovery_ns, channel.discovery_ns]);
+            sum.channels.entry(name.clone()).or_default().merge_counters(channel);
         }
         sum.prq_peak.raise(report.tagged.prq.high_water, report.rank);
         sum.umq_peak.raise(report.tagged.umq.high_water, report.rank);
@@ -476,8 +468,8 @@ pub(crate) struct Sum<'a> {
     spilled_percent: f64,
     prq_high_water_rank: Option<u32>,
     umq_high_water_rank: Option<u32>,
-    tagged: ContextSums<'a>,
-    msg: ContextSums<'a>,
+    tagged: &'a ContextCounters,
+    msg: &'a ContextCounters,
     channels: &'a BTreeMap<String, ChannelCounters>,
 }
 
@@ -498,32 +490,10 @@ impl<'a> From<&'a Summary> for Sum<'a> {
             spilled_percent: sum.spilled(),
             prq_high_water_rank: sum.prq_peak.rank,
             umq_high_water_rank: sum.umq_peak.rank,
-            tagged: (&sum.tagged).into(),
-            msg: (&sum.msg).into(),
+            tagged: &sum.tagged,
+            msg: &sum.msg,
             channels: &sum.channels,
         }
-    }
-}
-
-/// A context of a report without its lengths over time, which cannot be added up.
-#[derive(Debug, Serialize)]
-pub(crate) struct ContextSums<'a> {
-    posts: u64,
-    arrivals: u64,
-    bytes: u64,
-    unexpected: u64,
-    peeks: u64,
-    kinds: &'a ByKind<KindTraffic>,
-    sizes: &'a Profile,
-    prq: &'a QueueCounters,
-    umq: &'a QueueCounters,
-}
-
-impl<'a> From<&'a ContextCounters> for ContextSums<'a> {
-    fn from(of: &'a ContextCounters) -> Self {
-        let ContextCounters { posts, arrivals, bytes, unexpected, peeks, .. } = *of;
-        let ContextCounters { kinds, sizes, prq, umq, .. } = of;
-        Self { posts, arrivals, bytes, unexpected, peeks, kinds, sizes, prq, umq }
     }
 }
 

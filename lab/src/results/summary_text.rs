@@ -2,7 +2,7 @@
 //! Formats the summary of a run for the terminal.
 
 use matching::measured::MeasuredTime;
-use matching::{Histogram, QueueCounters};
+use matching::{Counter, Histogram, QueueCounters};
 use nic::report::ChannelCounters;
 
 use super::summary::{Peak, Summary};
@@ -35,7 +35,7 @@ pub(crate) fn of(sum: &Summary) -> String {
     let messages = count(sum.tagged.arrivals, "message");
     lines.push(format!("tcam: {}, {messages}, {}{fit}", sum.ranks(), sum.origin_text()));
     lines.extend(sum.mixed.clone());
-    lines.push(table(sum));
+    lines.push(queues(sum).table().to_string());
     lines.push(verdict("PRQ", &sum.tagged.prq, &sum.prq_peak));
     lines.push(verdict("UMQ", &sum.tagged.umq, &sum.umq_peak));
     lines.extend(
@@ -54,9 +54,26 @@ pub(crate) fn of(sum: &Summary) -> String {
             part_of(kind.table_matches, kind.arrivals),
         )
     }));
+    lines.extend(facts(sum));
+    lines.join("\n") + "\n"
+}
+
+/// Returns lines on the times of matching, the MPI's own messages and the channels, as far as there
+/// are any.
+pub(crate) fn facts(sum: &Summary) -> Vec<String> {
+    let mut lines = Vec::new();
     if sum.modelled > 0.0 {
         lines.push(format!("Modelled time: {:.6} s of all ranks together", sum.modelled));
     }
+    lines.extend(sum.tagged.latency.iter().filter(|(_, of)| of.count > 0).map(|(name, of)| {
+        let [mean, median, most] = [of.mean_ns(), of.quantile_ns(0.5), of.quantile_ns(0.99)]
+            .map(|ns| format!("{:.1}", ns.unwrap_or_default()));
+        let waited = of.waited_ps as f64 * 1e-3 / of.count as f64;
+        format!(
+            "Modelled latency of {name}: mean {mean} ns, {waited:.1} ns of it waiting; median \
+             {median} ns, 99 % {most} ns"
+        )
+    }));
     if sum.measured.ns() > 0 {
         lines.extend(measured(&sum.measured));
     }
@@ -71,40 +88,45 @@ pub(crate) fn of(sum: &Summary) -> String {
         let reports = count(sum.at_exit as u64, "report");
         lines.push(format!("{reports} written at exit: the endpoint was never closed"));
     }
-    lines.join("\n") + "\n"
+    lines
 }
 
-/// Returns the table of both queues.
-fn table(sum: &Summary) -> String {
-    let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
-    let mut table = Sheet::new("", ["", "posted receives (PRQ)", "unexpected messages (UMQ)"]);
-    let mut row = |name: &str, of: &dyn Fn(&QueueCounters) -> String| {
-        table.row([name.to_owned(), of(prq), of(umq)]);
-    };
-    let matched = |queue: &QueueCounters| total([queue.table_matches, queue.host_matches]);
-    row("entries of the table", &|queue| whole(queue.entries));
-    row("elements added", &|queue| whole(queue.inserts));
-    row("in the table immediately", &|queue| {
-        part_of(queue.inserts.saturating_sub(queue.spills), queue.inserts)
-    });
-    row("spilled to the host", &|queue| part_of(queue.spills, queue.inserts));
-    row("promoted from there", &|queue| part_of(queue.promotions, queue.inserts));
-    row("matched in the table", &|queue| part_of(queue.table_matches, matched(queue)));
-    row("matched on the host", &|queue| part_of(queue.host_matches, matched(queue)));
-    row("cancelled or dropped", &|queue| whole(total([queue.table_cancels, queue.host_cancels])));
-    row("left at the end", &|queue| whole(total([queue.table_occupancy, queue.host_occupancy])));
-    row("search depth, about 50 / 99 %", &|queue| depth(&queue.search_depth.hit, queue.high_water));
-    let dedicated =
-        |queue: &QueueCounters| [queue.dedicated_collective, queue.dedicated_point_to_point];
-    if [prq, umq].iter().any(|queue| dedicated(queue) != [0, 0]) {
-        row("host queues, collective + others", &|queue| dedicated(queue).map(whole).join(" + "));
+/// Counters that have a row even if they are 0 in both queues.
+const ALWAYS: [&str; 7] =
+    ["entries", "inserts", "table_matches", "host_matches", "spills", "promotions", "high_water"];
+
+/// Returns the table of both queues: each counter that is not 0, with its share, and search depths.
+pub(crate) fn queues(sum: &Summary) -> Sheet {
+    let both = [&sum.tagged.prq, &sum.tagged.umq];
+    let mut table =
+        Sheet::new("Queues", ["", "posted receives (PRQ)", "unexpected messages (UMQ)"]);
+    let mut row = |name: &str, of: [String; 2]| table.row([name.to_owned()].into_iter().chain(of));
+    let matched = |of: &QueueCounters| total([of.table_matches, of.host_matches]);
+    for Counter { name, text, get, .. } in QueueCounters::COUNTERS {
+        if both.iter().all(|&of| get(of) == 0) && !ALWAYS.contains(name) {
+            continue;
+        }
+        row(
+            text,
+            [0, 1].map(|at| match *name {
+                "spills" | "promotions" => part_of(get(both[at]), both[at].inserts),
+                "table_matches" | "host_matches" => part_of(get(both[at]), matched(both[at])),
+                "misses" => part_of(get(both[at]), both[at].searches),
+                "high_water" => {
+                    let peak = [&sum.prq_peak, &sum.umq_peak][at];
+                    whole(peak.elements) + &rank_of(peak)
+                }
+                _ => whole(get(both[at])),
+            }),
+        );
+        if *name == "inserts" {
+            let immediate = |of: &QueueCounters| of.inserts.saturating_sub(of.spills);
+            row("in the table immediately", both.map(|of| part_of(immediate(of), of.inserts)));
+        }
     }
-    if prq.held_back > 0 || umq.held_back > 0 {
-        row("held back", &|queue| whole(queue.held_back));
-    }
-    let mark = |peak: &Peak| whole(peak.elements) + &rank_of(peak);
-    table.row(["high-water mark".to_owned(), mark(&sum.prq_peak), mark(&sum.umq_peak)]);
-    table.table().to_string()
+    let depths = both.map(|of| depth(&of.search_depth.hit, of.high_water));
+    row("search depth, about 50 / 99 %", depths);
+    table
 }
 
 /// Returns the lines of a channel, such as `shm` or `net`: its traffic and, if it was polled, the
@@ -272,7 +294,6 @@ mod tests {
         report.msg = report.tagged.clone();
         let text = report.to_json().unwrap();
         let reports = [(); 2].map(|()| Report::from_json(&text).unwrap());
-        assert!(reports[0].to_string().contains("18446744073709551615"));
         let sum = Summary::of(&reports).unwrap();
         let text = of(&sum);
         assert!(text.starts_with("INCOMPLETE, 1 of 4,294,967,295 ranks: no report of"), "{text}");

@@ -103,7 +103,7 @@ impl Found {
                 ranks.note_cut(*rank);
             }
             if libfabric == NO_LIBFABRIC {
-                ranks.generated = true;
+                ranks.none_missing = true;
             }
         }
         self.left_out.iter().chain(&self.halved).for_each(|rank| ranks.note_cut(*rank));

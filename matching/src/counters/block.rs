@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sums::add;
+use crate::counter_struct;
 
 /// The reason why an element is not in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,44 +30,35 @@ pub enum Block {
     Short,
 }
 
-/// Number of elements that went to the host, by reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BlockReasons {
-    /// [`Block::TableFull`].
-    pub table_full: u64,
-    /// [`Block::Disabled`].
-    pub disabled: u64,
-    /// [`Block::Order`].
-    pub order: u64,
-    /// [`Block::Sticky`].
-    pub sticky: u64,
-    /// [`Block::Preemptive`].
-    pub preemptive: u64,
-    /// [`Block::PoolShare`].
-    pub pool_share: u64,
-    /// [`Block::PoolEmpty`].
-    pub pool_empty: u64,
-    /// [`Block::Refused`].
-    pub refused: u64,
-    /// [`Block::Short`].
-    pub short: u64,
+counter_struct! {
+    /// Number of elements that went to the host, by reason.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct BlockReasons {
+        /// [`Block::TableFull`].
+        sum table_full "table full",
+        /// [`Block::Disabled`].
+        sum disabled "disabled",
+        /// [`Block::Order`].
+        sum order "order",
+        /// [`Block::Sticky`].
+        sum sticky "sticky",
+        /// [`Block::Preemptive`].
+        sum preemptive "preemptive",
+        /// [`Block::PoolShare`].
+        sum pool_share "pool share",
+        /// [`Block::PoolEmpty`].
+        sum pool_empty "pool empty",
+        /// [`Block::Refused`].
+        sum refused "refused",
+        /// [`Block::Short`].
+        sum short "short",
+    }
 }
 
 impl BlockReasons {
-    /// The reasons with their names.
+    /// The reasons with their names for readers.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        [
-            ("table full", self.table_full),
-            ("disabled", self.disabled),
-            ("order", self.order),
-            ("sticky", self.sticky),
-            ("preemptive", self.preemptive),
-            ("pool share", self.pool_share),
-            ("pool empty", self.pool_empty),
-            ("refused", self.refused),
-            ("short", self.short),
-        ]
-        .into_iter()
+        Self::COUNTERS.iter().map(|reason| (reason.text, (reason.get)(self)))
     }
 
     pub(crate) fn count(&mut self, reason: Block) {
@@ -90,18 +81,5 @@ impl BlockReasons {
 
     pub(super) fn total(&self) -> i128 {
         self.iter().map(|(_, count)| i128::from(count)).sum()
-    }
-
-    /// Adds the counts of another queue.
-    pub fn merge(&mut self, other: &Self) {
-        add(&mut self.table_full, other.table_full);
-        add(&mut self.disabled, other.disabled);
-        add(&mut self.order, other.order);
-        add(&mut self.sticky, other.sticky);
-        add(&mut self.preemptive, other.preemptive);
-        add(&mut self.pool_share, other.pool_share);
-        add(&mut self.pool_empty, other.pool_empty);
-        add(&mut self.refused, other.refused);
-        add(&mut self.short, other.short);
     }
 }

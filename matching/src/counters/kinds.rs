@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::block::BlockReasons;
-use crate::sums::add;
+use crate::counter_struct;
 
 /// A value for each kind of traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,31 +28,30 @@ impl<T> ByKind<T> {
     }
 }
 
-/// Counters of a queue for one kind of traffic. Elements and searches with a wildcard in the bits
-/// that determine the kind count as point-to-point.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KindCounters {
-    /// Elements added to the queue.
-    pub inserts: u64,
-    /// Counted searches.
-    pub searches: u64,
-    /// Searches answered by the table.
-    pub table_matches: u64,
-    /// Searches answered by the host engine.
-    pub host_matches: u64,
-    /// Number of searches that found nothing.
-    pub misses: u64,
-    /// Reasons for spills, each counted at its spill.
-    pub block_reasons: BlockReasons,
+counter_struct! {
+    /// Counters of a queue for one kind of traffic. Elements and searches with a wildcard in the bits
+    /// that determine the kind count as point-to-point.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct KindCounters {
+        /// Elements added to the queue.
+        sum inserts "elements added",
+        /// Counted searches.
+        sum searches "searches",
+        /// Searches answered by the table.
+        sum table_matches "matched in the table",
+        /// Searches answered by the host engine.
+        sum host_matches "matched on the host",
+        /// Number of searches that found nothing.
+        sum misses "searches that found nothing",
+        ..
+        /// Reasons for spills, each counted at its spill.
+        pub block_reasons: BlockReasons,
+    }
 }
 
 impl KindCounters {
     pub(super) fn merge(&mut self, other: &Self) {
-        add(&mut self.inserts, other.inserts);
-        add(&mut self.searches, other.searches);
-        add(&mut self.table_matches, other.table_matches);
-        add(&mut self.host_matches, other.host_matches);
-        add(&mut self.misses, other.misses);
-        self.block_reasons.merge(&other.block_reasons);
+        self.merge_counters(other);
+        self.block_reasons.merge_counters(&other.block_reasons);
     }
 }

@@ -330,7 +330,7 @@ impl<R: Clone, M> Context<R, M> {
         let counters = std::mem::take(&mut other.counters);
         self.counters.posts += counters.posts;
         self.counters.unexpected += counters.unexpected;
-        self.counters.broken_promises.merge(counters.broken_promises);
+        self.counters.broken_promises.merge_counters(&counters.broken_promises);
     }
 
     fn exchange(&mut self, other: &mut Self) {

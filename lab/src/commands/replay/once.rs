@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use nic::report::{ContextCounters, Report};
+use serde_json::Value;
 
 use super::arguments::Replay;
 use crate::error::Error;
@@ -149,7 +150,7 @@ fn compare(replayed: &[Report], traces: &[Trace], live: &[Report]) -> Result<u8,
             if counters[0] != counters[1] {
                 different += 1;
                 let rank = report.rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
-                eprintln!("{rank}{name}:\n{}", differences(&counters));
+                eprint!("{rank}{name}:\n{}", differences(&counters)?);
             }
         }
     }
@@ -165,17 +166,35 @@ fn compare(replayed: &[Report], traces: &[Trace], live: &[Report]) -> Result<u8,
     Ok(u8::from(different > 0))
 }
 
-/// Returns the lines that differ between the texts of the counters of the replay and of the run.
-fn differences(counters: &[ContextCounters; 2]) -> String {
-    let [replay, run] = counters.each_ref().map(ToString::to_string);
+/// Returns a line for each value that differs between the replay and the run, by its name in reports.
+fn differences(counters: &[ContextCounters; 2]) -> Result<String, Error> {
+    let mut values = [BTreeMap::new(), BTreeMap::new()];
+    for (values, counters) in values.iter_mut().zip(counters) {
+        let counters = serde_json::to_value(counters).map_err(Error::Json)?;
+        collect(&counters, String::new(), values);
+    }
+    let [replay, run] = &values;
+    let names: BTreeSet<_> = replay.keys().chain(run.keys()).collect();
+    let value = |of: &BTreeMap<_, String>, name| {
+        of.get(name).map_or_else(|| "nothing".to_owned(), Clone::clone)
+    };
     let mut text = String::new();
-    for (replay, run) in replay.lines().zip(run.lines()).filter(|(replay, run)| replay != run) {
-        let _ = writeln!(text, "  replay {}\n  run    {}", replay.trim(), run.trim());
+    for name in names.into_iter().filter(|name| replay.get(*name) != run.get(*name)) {
+        let _ =
+            writeln!(text, "  {name}: replay {}, run {}", value(replay, name), value(run, name));
     }
-    if text.is_empty() {
-        "  only in values that this text leaves out; compare the .json files".clone_into(&mut text);
+    Ok(text)
+}
+
+/// Adds the numbers in a value, by their names with a dot between names. A list is one value.
+fn collect(value: &Value, name: String, to: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(field, value)| {
+            let dot = if name.is_empty() { "" } else { "." };
+            collect(value, format!("{name}{dot}{field}"), to);
+        }),
+        value => drop(to.insert(name, value.to_string())),
     }
-    text
 }
 
 /// Returns the counters without the values that depend on a clock.
@@ -216,10 +235,14 @@ mod tests {
     #[test]
     fn only_differences_are_printed() {
         let [one, other] = [25, 24].map(|posts| sample(0, 10, posts).tagged);
-        let text = differences(&[one, other]);
-        assert!(text.contains("replay 25 receives posted, 25 messages arrived"), "{text}");
-        assert!(text.contains("  run    24 receives posted, 24 messages arrived"), "{text}");
+        let text = differences(&[one.clone(), other]).unwrap();
+        assert!(text.starts_with("  arrivals: replay 25, run 24\n"), "{text}");
+        assert!(text.contains("\n  prq.block_reasons.table_full: replay 15, run 14\n"), "{text}");
         assert!(!text.contains("promotions"), "{text}");
+        let mut deep = one.clone();
+        deep.sizes.record(7);
+        let text = differences(&[deep, one]).unwrap();
+        assert!(text.lines().count() > 0 && text.lines().all(|line| line.contains("sizes")));
     }
 
     #[test]

@@ -15,7 +15,9 @@ use crate::error::Error;
 use crate::file;
 use crate::results::summary::spilled;
 use crate::results::summary_text::rank_of;
-use crate::results::{Completeness, Destination, Kind, NamedValues, Peak, Summary, columns};
+use crate::results::{
+    Completeness, Destination, Kind, NamedValues, Peak, Summary, columns, counters,
+};
 use crate::settings::Settings;
 use crate::text::{Sheet, bytes, count, folded, percent, progress, share, total, whole};
 use crate::traces::{Found, Trace, files, play, repeats};
@@ -287,8 +289,8 @@ fn record(
     record.put("in_table_percent", sum.in_table());
     record.put("prq_spilled_percent", spilled(prq));
     record.put("umq_spilled_percent", spilled(umq));
-    record.put("prq_spills", prq.spills);
-    record.put("umq_spills", umq.spills);
+    counters::put(&mut record, "prq", prq);
+    counters::put(&mut record, "umq", umq);
     record.put("internal_spills", sum.internal_spills());
     record.put("mostly", main_reason(prq, umq).map_or("", |main| main.reason));
     record.put("host_entries_a_message", modelled.is_none().then(|| cost.value()));

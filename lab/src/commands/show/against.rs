@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use matching::QueueCounters;
+use matching::{Counter, QueueCounters};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -116,25 +116,26 @@ fn lines(both: [&Experiment; 2]) -> Vec<Difference> {
         Difference::new("unexpected", Quantity::Count, counts(|of| of.sum.tagged.unexpected)),
     ];
     for queue in QueueKind::BOTH {
-        for (name, quantity, is_cost, value) in COUNTERS {
+        let mut line = |name: &str, quantity, is_cost, value: &dyn Fn(&QueueCounters) -> f64| {
             let both = both.map(|experiment| value(queue.of(&experiment.sum.tagged)));
             let line = Difference::new(format!("{} {name}", queue.name()), quantity, both);
             lines.push(Difference { is_cost, ..line });
+        };
+        line("high-water mark", Quantity::Count, true, &|queue| queue.high_water as f64);
+        line("spilled", Quantity::Share, true, &spilled);
+        line("promoted from there", Quantity::Count, false, &|queue| queue.promotions as f64);
+        line("mean search depth", Quantity::Mean, true, &depth);
+        let rest = QueueCounters::COUNTERS.iter();
+        let rest = rest.filter(|of| !["entries", "high_water", "promotions"].contains(&of.name));
+        for Counter { text, get, .. } in rest {
+            let [before, after] = both.map(|of| get(queue.of(&of.sum.tagged)));
+            if before != after {
+                line(text, Quantity::Count, false, &|queue| get(queue) as f64);
+            }
         }
     }
     lines
 }
-
-/// A number of a queue: its name, its quantity, true if growth is a regression, and its value.
-type Counter = (&'static str, Quantity, bool, fn(&QueueCounters) -> f64);
-
-/// The numbers of each queue.
-const COUNTERS: [Counter; 4] = [
-    ("high-water mark", Quantity::Count, true, |queue| queue.high_water as f64),
-    ("spilled", Quantity::Share, true, spilled),
-    ("promotions", Quantity::Count, false, |queue| queue.promotions as f64),
-    ("mean search depth", Quantity::Mean, true, depth),
-];
 
 /// Prints the differences. Returns 1 if a number grew by more than `--fail-above`, otherwise 3 if
 /// results are incomplete, otherwise 0.
@@ -248,5 +249,19 @@ mod tests {
         assert!(lines.iter().all(|line| line.cells()[3] == "="), "{lines:?}");
         assert_eq!(lines.len(), 4 + 2 * 4);
         assert_eq!(configuration(&same, &same), []);
+    }
+
+    #[test]
+    fn each_counter_that_differs_has_a_line() {
+        let before = experiment(1, 64);
+        for Counter { name, text, place, .. } in QueueCounters::COUNTERS {
+            let mut after = experiment(1, 64);
+            *place(&mut after.sum.tagged.umq) += 7;
+            let lines = lines([&before, &after]);
+            let changed: Vec<_> = lines.iter().filter(|line| line.change != Some(0.0)).collect();
+            // The size of a table is a parameter, which is compared apart from the counts.
+            let is_there = changed.iter().any(|line| line.what == format!("UMQ {text}"));
+            assert_eq!(is_there, *name != "entries", "{name}: {changed:?}");
+        }
     }
 }

@@ -20,11 +20,11 @@ use crate::traces::Placed;
 
 /// Shows what reports and traces have: tables, pictures, a page, or files for other programs.
 ///
-/// The tables show the ranks, the worst first, the kinds of traffic, search depths, high-water
-/// marks, and the reasons why elements were not in the table. A profile has the mean, deviation,
-/// variance and quartiles of message sizes, and of the elements that searches on the host
-/// traversed. Several runs of one command line have a line each. For the file of one report, all of
-/// its counts are printed.
+/// The tables show the counters of both queues that are not 0, the ranks, the worst first, the kinds
+/// of traffic, search depths, and the reasons why elements were not in the table. A profile has the
+/// mean, deviation, variance and quartiles of message sizes, and of the elements that searches on
+/// the host traversed. Several runs of one command line have a line each. A report that is named
+/// alone is shown as one rank.
 ///
 /// With --by prints the number of elements in the longest PRQ and in the longest UMQ of all ranks,
 /// at the moment when each was longest, and the number of all elements that entered the queues.

@@ -15,7 +15,7 @@ use crate::experiment::{
     repeated, sheets,
 };
 use crate::options::number;
-use crate::results::{Completeness, Json, Kind, reports};
+use crate::results::{Completeness, Json, Kind, summary_text};
 use crate::text::Sheet;
 use crate::traces::{Take, play};
 
@@ -48,14 +48,6 @@ pub(crate) struct Tables {
 pub(super) fn show(sources: &Inputs, tables: &Tables, json: &Json) -> Result<u8, Error> {
     json.check()?;
     let window = window(tables)?;
-    if let [name] = sources.names.as_slice()
-        && name.extension().is_some_and(|ending| ending == "json")
-        && tables.by.is_none()
-        && !json.is_given()
-    {
-        print!("{}", reports::read_one(name)?);
-        return Ok(0);
-    }
     let (names, experiments) = match repeated::apart(sources, Keep::Shown)? {
         Some(experiments) if tables.by.is_none() && repeated::are_repeats(&experiments) => {
             return show_runs(sources, &experiments, json);
@@ -143,6 +135,7 @@ fn print(
     for sheet in sheets::all(experiment, (!tables.all).then_some(sheets::WORST)) {
         println!("\n{}", sheet.terminal());
     }
+    summary_text::facts(&experiment.sum).iter().for_each(|fact| println!("{fact}"));
     if let Some(needed) = need::nic_sentence(need, experiment.lack().is_some()) {
         // The tables are computed from reports. The need of a NIC is computed from traces, and the
         // traces of some ranks may be missing.
