@@ -57,17 +57,24 @@ impl NicModel {
         self.value("overflow") == Some("flow-control")
     }
 
+    /// Returns true if the other device has the same tables, and differs at most in what happens
+    /// when they are full.
+    #[must_use]
+    pub fn has_tables_of(&self, other: &Self) -> bool {
+        let tables = |of: &Self| {
+            let sets = of.sets.iter().filter(|(name, _)| !OF_OVERFLOW.contains(name));
+            sets.collect::<Vec<_>>()
+        };
+        tables(self) == tables(other)
+    }
+
     /// Returns the device that models the same NIC in a mode that spills to the host. Returns `None`
     /// unless this device models a NIC in a mode that holds senders back and then fails.
     #[must_use]
     pub fn spilling_mode(&self) -> Option<&'static NicModel> {
-        let tables = |of: &NicModel| {
-            let sets = of.sets.iter().filter(|(name, _)| !OF_OVERFLOW.contains(name));
-            sets.collect::<Vec<_>>()
-        };
         let fails = self.holds_back() && self.value("exhausted") == Some("fail");
         let mut others = MODELS.iter().filter(|of| *of != self && !of.holds_back());
-        others.find(|of| fails && tables(of) == tables(self))
+        others.find(|of| fails && of.has_tables_of(self))
     }
 }
 

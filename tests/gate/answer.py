@@ -44,9 +44,10 @@ def answered(arguments, *words):
 
 def agrees(arguments, what, words, told, traces):
     """Checks that other commands report the values of `told`, the answer for these traces."""
-    divided, need = told["divided_pool"], told["nic"]["peak_total"]["most"]
+    divided = next(of for of in told["devices"] if of["unit"] == "NIC")
+    need = told["nic"]["peak_total"]["most"]
     # A replay has one of the orders of the ranks that the range of the need allows.
-    for pool, of in (("pool=node", told["nic"]["peak_total"]), (f"device={divided['device']}", divided["entries"])):
+    for pool, of in (("pool=node", told["nic"]["peak_total"]), (f"device={divided['device']}", divided["needs"][0])):
         for entries, fits in ((of["most"], True), (of["least"] - 1, False)):
             done = tcam(arguments, "replay", f"--with={pool},pool_entries={entries}", "--json=-", *words, traces)
             line = json.loads(done.stdout)["lines"][1]

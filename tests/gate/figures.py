@@ -381,13 +381,17 @@ def answered(arguments, what, traces):
     check(told["rank"]["umq_at_least"]["most"] == of_rank, f"{what}: {told['rank']}, not {of_rank}")
     if traces.times == "generated":
         check(told["nic"]["umq_at_least"]["most"] == of_nic, f"{what}: {told['nic']}, not {of_nic}")
-    check(told["divided_pool"]["entries"] == divided(traces), f"{what}: {told['divided_pool']}, not {divided(traces)}")
     check(told["nic"]["peak_total"] == {"least": least, "most": most}, f"{what}: {told['nic']}, not {least} to {most}")
     check([of["device"] for of in told["devices"]] == list(DEVICES), f"{what}: {told['devices']}")
     for device, (entries, limits) in zip(told["devices"], DEVICES.values()):
         replay, pool = traces.replay(entries, **limits), device["device"] in POOLS
         ours = judgement(replay, pool)
-        ours |= {"entries": [LARGEST] if pool else list(entries), "suffices_in": int(ours["suffices"]), "fits_in": int(not ours["overflowed"])}
+        unbounded = traces.replay(tuple(LARGEST if size else 0 for size in entries), **limits)
+        needs = [max(getattr(of, queue).counts["table_high_water"] for of in unbounded.tagged) for queue in QUEUES]
+        needs = [divided(traces)] if pool else [{"least": need, "most": need} for need in needs]
+        ours |= {"unit": "NIC" if pool else "rank", "entries": [LARGEST] if pool else list(entries), "needs": needs}
+        fits = not ours["overflowed"] or all(need["most"] <= size for need, size in zip(needs, ours["entries"]))
+        ours |= {"suffices_in": int(ours["suffices"]), "fits_in": int(fits)}
         for way, name in ((False, "cpu_list_percent"), (True, "with_way_percent")):
             value = float(max(replay.costs(way).values())) * 1e-7 / seconds
             agree(f"{what}, {device['device']} {name}", device[name], {"least": value, "most": value})

@@ -3,6 +3,7 @@
 //! that hold all its elements, and the modelled cost of overflow. `--json` prints these structs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 use nic::models::{self, NicModel};
 use nic::trace::Header;
@@ -10,6 +11,8 @@ use serde::Serialize;
 
 use crate::capacity::{Judged, Knob, Need, PeakNeed, Sizes, curve, late, need};
 use crate::error::Error;
+use crate::experiment::fill::TimeWindow;
+use crate::experiment::{by, fill};
 use crate::results::Summary;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
@@ -45,11 +48,18 @@ pub(crate) struct DeviceResult {
     /// The judgement of the run with the most spills.
     #[serde(flatten)]
     pub(crate) judged: Judged,
+    /// What has the entries: `NIC` for a pool that all its ranks share, or `rank` for tables.
+    pub(crate) unit: &'static str,
     /// Entries of its pool, or of the tables of a rank: PRQ and UMQ.
     pub(crate) entries: Vec<u64>,
+    /// Entries with which nothing would spill for lack of space, as in `entries`. A pool that the
+    /// device divides among engines must be larger than the need of the NIC, because a rank uses
+    /// the part of one engine.
+    pub(crate) needs: Vec<Range<u64>>,
     /// Number of runs without a spill.
     pub(crate) suffices_in: usize,
-    /// Number of runs without a spill for lack of space.
+    /// Number of runs without a spill for lack of space. An element may also go to the host to stay
+    /// behind one that the device refused.
     pub(crate) fits_in: usize,
     /// Modelled time of the host with the costs of `cpu-list`, in per cent of the run, on the rank
     /// where it is highest.
@@ -68,15 +78,6 @@ pub(crate) struct AtSize {
     /// Modelled costs of overflow in per cent of the run, as in [`DeviceResult`].
     pub(crate) cpu_list_percent: Range<f64>,
     pub(crate) with_way_percent: Range<f64>,
-}
-
-/// The need of a pool that a device divides among its engines. A rank uses the part of one engine,
-/// so such a pool must be larger.
-#[derive(Debug, Serialize)]
-pub(crate) struct DividedPool {
-    pub(crate) device: &'static str,
-    /// Entries of the smallest pool with which nothing spills there.
-    pub(crate) entries: Range<u64>,
 }
 
 /// The facts of the answer.
@@ -103,12 +104,15 @@ pub(crate) struct Facts {
     pub(crate) runs: usize,
     pub(crate) messages: Range<u64>,
     pub(crate) seconds: Range<f64>,
+    /// Number of ranks on a node (`--ppn`), if it was given.
+    pub(crate) ranks_a_nic: Option<NonZeroU32>,
     /// Number of nodes that the ranks were placed on; `None` if they were not placed.
     pub(crate) nodes: Option<usize>,
     pub(crate) rank: Needed,
     pub(crate) nic: Needed,
-    /// `None` if no device divides its pool.
-    pub(crate) divided_pool: Option<DividedPool>,
+    /// Sentences on the ranks, tags and sources of the elements when PRQ and UMQ were longest, in
+    /// the run whose NIC needs most.
+    pub(crate) fills: Vec<String>,
     pub(crate) devices: Vec<DeviceResult>,
     /// Results of NICs of other sizes; empty unless a picture is drawn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -139,19 +143,20 @@ impl Facts {
             return Err(Error::NothingTagged);
         }
         let models: Vec<_> = models.into_iter().collect();
-        let divides = models.iter().find(|model| model.divides_pool());
         let (mut needs, mut lates, mut played) = (Vec::new(), Vec::new(), Vec::new());
-        let mut divided = Vec::new();
         for run in runs {
-            let (need, pool, late) = play::with_bar(run, 3, |bar| {
-                let need = |settings: &_| Need::of(run, settings, Knob::Pool, bar);
-                let pool = divides.map(|model| need(&of_model(model))).transpose()?;
-                Ok((need(&Settings::default())?, pool, late::of(run, bar)?))
+            let (need, late) = play::with_bar(run, 2, |bar| {
+                let need = Need::of(run, &Settings::default(), Knob::Pool, bar)?;
+                Ok((need, late::of(run, bar)?))
             })?;
             needs.push(need);
-            divided.extend(pool.map(|need| need.pool));
             lates.push(late);
         }
+        let most = needs.iter().zip(runs).rev().max_by_key(|(need, _)| need.nic().peak_total.most);
+        let (_, largest) = most.expect("there is a run");
+        let fills = play::with_bar(largest, 1, |bar| {
+            Ok(by::readings(&fill::of(largest, TimeWindow::ALL, bar)?))
+        })?;
         let nic = Needed::of(&needs, |need| &need.nics, lates.iter().map(|late| late.nic));
         let sizes = if is_drawn { sizes_below(nic.peak_total.most) } else { Vec::new() };
         let both = |settings: Settings| [false, true].map(|way| with_costs(&settings, way));
@@ -172,10 +177,30 @@ impl Facts {
             }
         });
         let sizes = sizes.collect();
-        let mut devices = Vec::new();
+        let rank = Needed::of(&needs, |need| &need.ranks, lates.iter().map(|late| late.rank));
+        let mut devices: Vec<DeviceResult> = Vec::new();
         for (at, &model) in models.iter().enumerate() {
             let params = files::params(first, &settings[2 * at])?;
             let pool = params.iter().any(|params| Knob::of(params) == Knob::Pool);
+            let entries: Vec<u64> = match pool {
+                true => vec![params[0].pool_entries.into()],
+                false => vec![params[0].prq_entries as u64, params[0].umq_entries as u64],
+            };
+            let same = devices.iter().find(|of| of.model.has_tables_of(model));
+            let marks = [0, 1].map(|queue| {
+                Range::of(played.iter().map(|run| {
+                    let tagged = &run[2 * at].sum.tagged;
+                    [&tagged.prq, &tagged.umq][queue].table_high_water
+                }))
+            });
+            let is_full = marks.iter().zip(&entries).any(|(mark, &of)| of > 0 && mark.most >= of);
+            let needs = match same {
+                Some(same) => same.needs.clone(),
+                // A table that was never full is as good as a larger one.
+                None if !pool && !is_full => marks.into(),
+                None => needs_of(model, runs, pool)?,
+            };
+            let is_enough = needs.iter().zip(&entries).all(|(need, entries)| need.most <= *entries);
             let of = |way: usize| played.iter().map(move |run| &run[2 * at + way]);
             let judged: Vec<_> = of(0).map(|run| Judged::of(model.name, &run.sum, pool)).collect();
             let spills = |of: &&Judged| of.by_design + of.overflowed;
@@ -183,12 +208,11 @@ impl Facts {
             devices.push(DeviceResult {
                 model: *model,
                 judged: worst,
-                entries: match pool {
-                    true => vec![params[0].pool_entries.into()],
-                    false => vec![params[0].prq_entries as u64, params[0].umq_entries as u64],
-                },
+                unit: if pool { "NIC" } else { "rank" },
+                needs,
+                entries,
                 suffices_in: judged.iter().filter(|of| of.suffices).count(),
-                fits_in: judged.iter().filter(|of| of.overflowed == 0).count(),
+                fits_in: judged.iter().filter(|of| of.overflowed == 0 || is_enough).count(),
                 cpu_list_percent: Range::of(of(0).map(|run| run.cost)),
                 with_way_percent: Range::of(of(1).map(|run| run.cost)),
             });
@@ -222,13 +246,11 @@ impl Facts {
             runs: runs.len(),
             messages: Range::of(plain().map(|run| run.sum.tagged.arrivals)),
             seconds: Range::of(plain().map(|run| run.seconds)),
+            ranks_a_nic: None,
             nodes: first.placed_on(),
-            rank: Needed::of(&needs, |need| &need.ranks, lates.iter().map(|late| late.rank)),
+            rank,
             nic,
-            divided_pool: divides.map(|model| DividedPool {
-                device: model.name,
-                entries: Range::over(divided.into_iter()),
-            }),
+            fills,
             devices,
             sizes,
             order: need::range_note(&needs),
@@ -260,6 +282,18 @@ impl Needed {
             peak_total: most(|of| of.peak_total),
         }
     }
+}
+
+/// Returns the entries that a device needs in these runs: of its pool, or of the tables of a rank.
+fn needs_of(model: &NicModel, runs: &[&Found], pool: bool) -> Result<Vec<Range<u64>>, Error> {
+    let knob = if pool { Knob::Pool } else { Knob::Tables };
+    let need =
+        |run: &&Found| play::with_bar(run, 1, |bar| Need::of(run, &of_model(model), knob, bar));
+    let needs = runs.iter().map(need).collect::<Result<Vec<_>, _>>()?;
+    Ok(match knob {
+        Knob::Pool => vec![Range::over(needs.iter().map(|need| need.pool))],
+        Knob::Tables => [0, 1].map(|at| Range::of(needs.iter().map(|need| need.tables[at]))).into(),
+    })
 }
 
 /// Returns the settings of a device. They keep no part of the recorded configuration.

@@ -165,9 +165,6 @@ fn the_need_follows_from_the_operations() {
     // Rank 0 has taken a message before rank 1 gets messages.
     assert_eq!((prq, umq, internal), (400.into(), 49.into(), 0.into()));
     assert_eq!((umq_at_least, peak_total), (19.into(), 449.into()));
-    // Each of four engines has as many entries as rank 0 needs.
-    let DividedPool { device, entries } = facts.divided_pool.unwrap();
-    assert_eq!((device, entries), ("cassini-hybrid", (4 * 320).into()));
 }
 
 #[test]
@@ -180,6 +177,14 @@ fn devices_are_judged_by_their_spills() {
         let DeviceResult { judged, entries, suffices_in, .. } = device(&facts, name);
         (judged.by_design, judged.overflowed, entries.as_slice(), *suffices_in)
     };
+    let needs = |name: &str| device(&facts, name).needs.clone();
+    // Each of four engines has as many entries as rank 0 needs.
+    assert_eq!(needs("cassini-hybrid"), [(4 * 320).into()]);
+    assert_eq!(needs("cassini-hardware"), needs("cassini-hybrid"));
+    assert_eq!(needs("cassini-software"), [0.into(); 2]);
+    assert_eq!(needs("portals4-ref"), [300.into(), 30.into()]);
+    assert_eq!(needs("alpu"), [300.into(), 30.into()]);
+    assert_eq!(needs("uet"), [300.into(), 0.into()]);
     assert_eq!(of("cassini-hybrid"), (0, 0, &[65_536][..], 1));
     assert_eq!(of("cassini-software"), (450, 0, &[0, 0][..], 0));
     assert_eq!(of("connectx"), (50, 0, &[1023, 0][..], 0));
@@ -215,10 +220,9 @@ fn several_runs_have_ranges() {
     assert_eq!(facts.rank.prq, Range { least: 200, most: 300 });
     assert_eq!(facts.rank.umq_at_least, Range { least: 0, most: 19 });
     assert_eq!(facts.nic.peak_total, Range { least: 340, most: 449 });
-    assert_eq!(
-        facts.divided_pool.as_ref().unwrap().entries,
-        Range { least: 4 * 210, most: 4 * 320 }
-    );
+    let hybrid = device(&facts, "cassini-hybrid");
+    assert_eq!(hybrid.needs, [Range { least: 4 * 210, most: 4 * 320 }]);
+    assert_eq!(device(&facts, "alpu").needs[0], Range { least: 200, most: 300 });
     let alpu = device(&facts, "alpu");
     assert_eq!((alpu.suffices_in, alpu.judged.overflowed), (1, 44));
     assert!(alpu.cpu_list_percent.least == 0.0 && alpu.cpu_list_percent.most > 0.0);

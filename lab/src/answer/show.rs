@@ -4,7 +4,8 @@
 
 use nic::plain::plain;
 
-use super::facts::{AtSize, DeviceResult, DividedPool, Facts, WAY_NS};
+use super::facts::{AtSize, DeviceResult, Facts, WAY_NS};
+use crate::capacity::Judged;
 use crate::error::Error;
 use crate::plot::{NeedOfNic, Picture};
 use crate::results::summary::{POLLED, waits_note};
@@ -12,39 +13,24 @@ use crate::stats::Range;
 use crate::text::html::escaped;
 use crate::text::{Sheet, WIDTH, count, cut, entries, folded, html, share, whole};
 
-/// Returns the rows of the need: a name, the need of the worst rank and the need of the worst NIC.
-/// In the last row, the need of a shared pool, the cell of the rank is empty.
-pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 6] {
+/// Returns the heading and the rows of the need: a name, the need of the worst rank and the need of
+/// the worst NIC.
+pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 7] {
     let (rank, nic) = (&facts.rank, &facts.nic);
     let row = |name: &str, [rank, nic]: [Range<u64>; 2]| {
         [name.to_owned(), counts_text(rank), counts_text(nic)]
     };
+    let at_least = if is_lower_bound(facts) { ", at least" } else { "" };
+    let title = format!("Entries needed{at_least}");
     [
+        [title, "peak of a rank".to_owned(), "peak of a NIC".to_owned()],
         row("receives (PRQ)", [rank.prq, nic.prq]),
         row("unexpected messages (UMQ)", [rank.umq, nic.umq]),
         row("  of these, unavoidable", [rank.umq_at_least, nic.umq_at_least]),
         row("receives of the MPI itself", [rank.internal, nic.internal]),
         row("all three at one moment", [rank.peak_total, nic.peak_total]),
-        ["A pool that the ranks of a NIC share needs".to_owned(), String::new(), needs_of(facts)],
+        ["  these are of".to_owned(), rank.name.clone(), nic.name.clone()],
     ]
-}
-
-/// Returns text such as `up to 101 entries (ranks 0-7)`, with the need of a divided pool if that is
-/// larger.
-fn needs_of(facts: &Facts) -> String {
-    let at_least = if is_lower_bound(facts) { "at least " } else { "" };
-    let needed = |Range { least, most }: Range<u64>| match least == most {
-        true => format!("{at_least}{}", entries(most)),
-        false => format!("{at_least}{} to {}", whole(least), entries(most)),
-    };
-    let peak_total = facts.nic.peak_total;
-    let mut text = format!("{} ({})", needed(peak_total), facts.nic.name);
-    let divided = facts.divided_pool.as_ref().filter(|of| of.entries.most > peak_total.most);
-    if let Some(DividedPool { device, entries }) = divided {
-        let needed = needed(*entries);
-        text += &format!(", and {needed} if engines divide it, as in {device}");
-    }
-    text
 }
 
 /// Returns true if the program failed or operations are missing. A complete run may then need more
@@ -96,23 +82,42 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// Returns the cells of a device without the reason: name, entries, whether it holds all elements,
-/// and both costs. `part` is a device that leaves elements to the host by design, and is not too
-/// small for the others. `no` is too small, `1/3` is too small in two of three runs.
-pub(super) fn device_cells(device: &DeviceResult, facts: &Facts) -> [String; 5] {
-    let DeviceResult { judged, suffices_in, fits_in, .. } = device;
-    let DeviceResult { cpu_list_percent, with_way_percent, .. } = device;
-    let holds = match *fits_in {
+/// Heading of the columns of [`device_cells`].
+const DEVICE: [&str; 7] =
+    ["device", "table of", "entries", "needed", "holds all", "search", "+1 us"];
+
+/// Returns whether a device holds all elements. `part` is a device that leaves elements to the host
+/// by design, and is not too small for the others. `no` is too small, `1/3` is too small in two of
+/// three runs.
+pub(crate) fn holds(device: &DeviceResult, facts: &Facts) -> String {
+    match device.fits_in {
         _ if device.entries.iter().all(|&entries| entries == 0) => "none".to_owned(),
-        all if all == facts.runs && *suffices_in < all => "part".to_owned(),
+        all if all == facts.runs && device.suffices_in < all => "part".to_owned(),
         all if all == facts.runs => "yes".to_owned(),
         0 => "no".to_owned(),
         some => format!("{some}/{}", facts.runs),
+    }
+}
+
+/// Returns the cells of a device without the reason: name, what has the entries, entries, entries
+/// needed, whether it holds all elements, and both costs. A need of several runs is the largest.
+pub(super) fn device_cells(device: &DeviceResult, facts: &Facts) -> [String; 7] {
+    let DeviceResult { judged, cpu_list_percent, with_way_percent, .. } = device;
+    let joined = |sizes: Vec<u64>| match device.entries.iter().all(|&entries| entries == 0) {
+        true => "-".to_owned(),
+        false => sizes.into_iter().map(whole).collect::<Vec<_>>().join("+"),
     };
-    let sizes: Vec<_> = device.entries.iter().map(|&entries| whole(entries)).collect();
     let cost = |of: &Range<f64>| if facts.generated { "-".to_owned() } else { percent(*of) };
     let [cost, way] = [cpu_list_percent, with_way_percent].map(cost);
-    [judged.device.clone(), sizes.join("+"), holds, cost, way]
+    [
+        judged.device.clone(),
+        device.unit.to_owned(),
+        joined(device.entries.clone()),
+        joined(device.needs.iter().map(|need| need.most).collect()),
+        holds(device, facts),
+        cost,
+        way,
+    ]
 }
 
 /// Returns text such as `8 ranks`, or `1 of 27 ranks` if traces of some were generated.
@@ -235,11 +240,12 @@ fn hints(facts: &Facts) -> Vec<String> {
     if facts.runs == 1 {
         hints.push("One run shows no spread: record three.".into());
     }
+    hints.extend(facts.fills.iter().map(|fill| format!("{fill}.")));
     hints.extend(facts.shares.iter().map(|note| format!("{note}.")));
     if !facts.generated {
         hints.push(format!(
-            "Search: the time to search a list on the host. +1 us each: an assumed {} us more for \
-             each message that a table passes to the host.",
+            "The costs are those of searches in a list on the host. +1 us adds an assumed {} us for each \
+             message that a table passes to the host.",
             2 * WAY_NS / 1000
         ));
     }
@@ -272,9 +278,9 @@ fn hints(facts: &Facts) -> Vec<String> {
 /// Returns what the columns and rows of the answer mean, one per item.
 fn legend(facts: &Facts) -> Vec<String> {
     let mut legend = vec![
-        "a+b: the tables of a rank, for receives and for unexpected messages. One number: a pool of \
-         the NIC. Part: the device refuses elements or lacks a table by design, and is not too \
-         small for the others."
+        "a+b: tables for receives and for unexpected messages. A pool is for both; engines that \
+         divide it need a larger one. Part: the device refuses elements or lacks a table by design, \
+         and is not too small for the others."
             .to_owned(),
         "Unavoidable: caused by the order in which each rank sent and received, at any timing."
             .to_owned(),
@@ -290,6 +296,9 @@ fn legend(facts: &Facts) -> Vec<String> {
 pub(super) fn quote(facts: &Facts) -> String {
     let command = if facts.command.is_empty() { &facts.program } else { &facts.command };
     let mut ranks = ranks_of(facts);
+    if !facts.mpi.is_empty() {
+        ranks += &format!(" of {}", plain(&facts.mpi));
+    }
     if let Some(processors) = facts.processors.filter(|_| facts.crowded) {
         ranks += &format!(" ({})", count(processors as u64, "processor"));
     }
@@ -340,8 +349,9 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
     let mut text = facts.lack.as_deref().map_or_else(String::new, html::lack);
     text += &paragraph(&format!("{}.", ran(facts)));
     text += &verdict(facts).map_or_else(String::new, |verdict| paragraph(&verdict));
-    let mut needs = Sheet::new("Entries needed", ["", "peak of a rank", "peak of a NIC"]);
-    need_rows(facts).into_iter().for_each(|cells| needs.row(cells));
+    let [[title, rank, nic], rows @ ..] = need_rows(facts);
+    let mut needs = Sheet::new(title, ["", &rank, &nic]);
+    rows.into_iter().for_each(|cells| needs.row(cells));
     text += &html::table(&needs);
     if let Some(picture) = drawn(facts) {
         let reading = "A NIC whose ranks share that many entries for all that they hold: what of the \
@@ -350,17 +360,75 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
                        range of the runs.";
         text += &html::figure(&picture.svg()?, "Need and cost of overflow", reading);
     }
-    let header = ["device", "entries", "holds all", "search", "+1 us each", "left to the host"];
     let mut devices =
-        Sheet::new("Devices, and their cost on the host in per cent of the run's time", header);
+        Sheet::new("Devices, and their cost on the host in per cent of the run's time", DEVICE);
+    let mut left = Vec::new();
     for device in products(facts) {
-        let cells = device_cells(device, facts).into_iter();
-        devices.row(cells.chain([device.judged.why.clone()]));
+        devices.row(device_cells(device, facts));
+        left.extend(left_to_host(device));
     }
     text += &html::table(&devices);
+    text += &html::list(left);
     text += &html::list(limits(facts).into_iter().chain(hints(facts)).chain(legend(facts)));
     text += &format!("<blockquote>{}</blockquote>\n", paragraph(&quote(facts)));
-    Ok(html::section("Answer", &text))
+    let heading = match facts.ranks_a_nic {
+        Some(ranks) => format!("Answer for {} of a NIC", count(ranks.get().into(), "rank")),
+        None => "Answer".to_owned(),
+    };
+    Ok(html::section(&heading, &text))
+}
+
+/// Returns a table with a column for each number of ranks of a NIC.
+pub(crate) fn by_placement(all: &[Facts]) -> Sheet {
+    let title = "Entries needed with P ranks of a NIC, and whether a device holds all, with its cost \
+                 on the host (+1 us each) in per cent of the run's time";
+    let mut sheet = Sheet { title: title.to_owned(), ..Sheet::default() };
+    let mut row = |name: &str, cell: &dyn Fn(&Facts) -> String| {
+        let cells = all.iter().map(cell);
+        sheet.rows.push(std::iter::once(name.to_owned()).chain(cells).collect());
+    };
+    let ppn = |of: &Facts| of.ranks_a_nic.map_or_else(String::new, |ranks| ranks.to_string());
+    row("P", &ppn);
+    row("nodes", &|of| of.nodes.map_or_else(String::new, |nodes| whole(nodes as u64)));
+    row("messages a run", &|of| counts_text(of.messages));
+    row("needed by a NIC", &|of| counts_text(of.nic.peak_total));
+    row("receives of a rank", &|of| counts_text(of.rank.prq));
+    row("unexpected messages", &|of| counts_text(of.rank.umq));
+    for device in all.first().into_iter().flat_map(products) {
+        let name = device.judged.device.as_str();
+        row(name, &|facts| {
+            let Some(of) = products(facts).find(|of| of.judged.device == name) else {
+                return String::new();
+            };
+            match of.with_way_percent {
+                Range { most, .. } if most > 0.0 && !facts.generated => {
+                    format!("{}, {}", holds(of, facts), share(most))
+                }
+                _ => holds(of, facts),
+            }
+        });
+    }
+    sheet.header = sheet.rows.remove(0);
+    sheet
+}
+
+/// Returns the lines for the terminal of several placements of one program.
+pub(crate) fn lines_by_placement(all: &[Facts]) -> Vec<String> {
+    let Some(first) = all.first() else { return Vec::new() };
+    let mut lines: Vec<_> = first.lack.iter().flat_map(|lack| folded(lack, 0)).collect();
+    let command = if first.command.is_empty() { &first.title } else { &first.command };
+    let of =
+        if first.mpi.is_empty() { String::new() } else { format!(" of {}", plain(&first.mpi)) };
+    let runs = count(first.runs as u64, "run");
+    let program = format!("{}: {}{of}, {runs}.", cut(command, 100), ranks_of(first));
+    lines.extend(folded(&program, 0));
+    let sheet = by_placement(all);
+    lines.extend(folded(&format!("{}.", sheet.title), 0));
+    lines.extend(sheet.table().to_string().lines().map(str::to_owned));
+    let item = |text: String| folded(&format!("- {text}"), 2);
+    lines.extend(limits(first).into_iter().flat_map(item));
+    lines.push("One number of --ppn prints the whole page.".to_owned());
+    lines
 }
 
 /// Returns the picture, or `None` if no NICs of other sizes were replayed for it.
@@ -397,20 +465,11 @@ pub(crate) fn lines(facts: &Facts) -> Vec<String> {
     lines.extend(folded(&format!("{}.", ran(facts)), 0).into_iter().take(3));
     lines.extend(verdict(facts).iter().flat_map(|verdict| folded(verdict, 0)));
     lines.push(String::new());
-    lines.push(row(["Entries needed", "peak of a rank", "peak of a NIC"]));
-    let [rows @ .., [so, _, entries]] = need_rows(facts);
-    lines.extend(rows.iter().map(|cells| row(cells.each_ref().map(String::as_str))));
-    lines.extend(folded(&format!("{so} {entries}."), 0));
+    lines.extend(need_rows(facts).iter().map(|cells| row(cells.each_ref().map(String::as_str))));
     lines.push(String::new());
-    lines.push(device_row([
-        "Device",
-        "entries",
-        "holds",
-        "cost on the host, %",
-        "",
-        "left to the host",
-    ]));
-    lines.push(device_row(["", "", "all", "search", "+1 us each", ""]));
+    let [_, of, entries, needs, _, search, way] = DEVICE;
+    let [search, way] = [search, way].map(|cost| format!("{cost}, %"));
+    lines.push(device_row(["Device", of, entries, needs, "holds", &search, &way]));
     lines.extend(products(facts).flat_map(|device| of_device(device, facts)));
     lines.push(String::new());
     let item = |text: String| folded(&format!("- {text}"), 2);
@@ -442,41 +501,34 @@ pub(crate) fn lines(facts: &Facts) -> Vec<String> {
 }
 
 fn row([name, rank, nic]: [&str; 3]) -> String {
-    format!("{name:<28}{rank:>24}{nic:>26}").trim_end().to_owned()
+    let [rank, nic] = [rank, nic].map(|text| cut(text, 25));
+    format!("{name:<28}{rank:>25}{nic:>26}").trim_end().to_owned()
 }
 
-/// Column where the reasons in the row of a device begin.
-const WHY: usize = 56;
-
-fn device_row([name, entries, holds, list, way, why]: [&str; 6]) -> String {
-    // The heading of the costs is as wide as both of their columns.
-    let costs = match way {
-        "" => format!("{list:<21}"),
-        way => format!("{list:<11}{way:<10}"),
-    };
-    format!("{name:<17}{entries:<12}{holds:<6}{costs}{why}").trim_end().to_owned()
+fn device_row([name, of, entries, needs, holds, list, way]: [&str; 7]) -> String {
+    let line = format!("{name:<17}{of:<9}{entries:<12}{needs:<14}{holds:<6}{list:<11}{way}");
+    line.trim_end().to_owned()
 }
 
-/// Returns the lines of a device. Reasons that do not fit the first line go to the next lines.
+/// Returns the lines of a device, and below it what it leaves to the host.
 fn of_device(device: &DeviceResult, facts: &Facts) -> Vec<String> {
-    let [name, entries, holds, cost, way] = device_cells(device, facts);
-    let mut why = vec![String::new()];
-    for part in device.judged.why.split("; ").filter(|part| !part.is_empty()) {
-        let line = why.last_mut().expect("there is a line");
-        if !line.is_empty() && line.len() + 2 + part.len() > WIDTH - WHY {
-            line.push(';');
-            why.push(part.to_owned());
-        } else {
-            *line += if line.is_empty() { "" } else { "; " };
-            *line += part;
-        }
-    }
+    let [name, of, entries, needs, holds, cost, way] = device_cells(device, facts);
     let [cost, way] = [cost, way].map(|of| narrow(&of));
-    let first = [&name, &entries, &holds, &cost, &way, &why[0]];
+    let first = [&name, &of, &entries, &needs, &holds, &cost, &way];
     let mut rows = vec![cut(&device_row(first.map(String::as_str)), WIDTH)];
-    let rest = why[1..].iter().map(|part| cut(&format!("{:WHY$}{part}", ""), WIDTH));
-    rows.extend(rest);
+    // A missing table is visible in the row.
+    let why = device.judged.why.split("; ").filter(|part| !part.starts_with("has no "));
+    let why = why.collect::<Vec<_>>().join("; ");
+    if !why.is_empty() {
+        rows.extend(folded(&format!("  left to the host: {why}"), 4));
+    }
     rows
+}
+
+/// Returns a sentence on what a device leaves to the host, or `None` if it leaves nothing.
+fn left_to_host(device: &DeviceResult) -> Option<String> {
+    let Judged { device, why, .. } = &device.judged;
+    (!why.is_empty()).then(|| format!("{device} leaves to the host: {why}."))
 }
 
 /// Returns a share or a range of shares without the unit, which is in the heading of the column. If
@@ -493,6 +545,8 @@ fn narrow(share: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use nic::models::{self, NicModel};
 
     use super::super::facts::Needed;
@@ -526,6 +580,11 @@ mod tests {
             peak_total: range(44_650, 46_650),
         };
         let device = |name: &str, entries: &[u64], why: &str| DeviceResult {
+            unit: if entries.len() == 1 { "NIC" } else { "rank" },
+            needs: match entries {
+                [_] => vec![range(52_388, 52_392)],
+                _ => [44_455, 44_455].map(Into::into).into(),
+            },
             model: *models::named(name).unwrap(),
             judged: Judged {
                 device: name.into(),
@@ -555,13 +614,15 @@ mod tests {
             runs: 1,
             messages: range(1_234_567, 1_234_567),
             seconds: range(0.1, 0.1),
+            ranks_a_nic: None,
             nodes: None,
             rank: needed(),
             nic: needed(),
-            divided_pool: Some(DividedPool {
-                device: "cassini-hybrid",
-                entries: range(52_388, 52_392),
-            }),
+            fills: vec![
+                "4 of 8 in the PRQ of rank 5 are of communicator 4 (ranks 0-15, id 6), of 4 tags \
+                 from 16385 to 28673, from ranks 1 and 9, at 0.471 s"
+                    .into(),
+            ],
             devices: vec![
                 device("cassini-hybrid", &[65_536], ""),
                 device("cassini-hardware", &[65_536], ""),
@@ -605,14 +666,10 @@ mod tests {
             ],
         );
         let facts = Facts::of(&[&found], [&mine], false).unwrap();
-        let needed = facts.divided_pool.as_ref().unwrap().entries.most;
+        let needed = facts.devices[0].needs[0].most;
         assert!(needed.is_multiple_of(3) && needed > facts.nic.peak_total.most, "{needed}");
         let page = lines(&facts).join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
-        for told in [
-            format!("{needed} entries if engines divide it, as in mine."),
-            "mine 30 no".into(),
-            "mine would hold senders back".into(),
-        ] {
+        for told in [format!("mine NIC 30 {needed} no"), "mine would hold senders back".into()] {
             assert!(page.contains(&told), "{told}: {page}");
         }
     }
@@ -646,16 +703,16 @@ mod tests {
             ("  of these, unavoidable", both, both),
             ("receives of the MPI itself", "8 to 64", "8 to 64"),
         ] {
-            assert_eq!(*line(name), format!("{name:<28}{rank:>24}{nic:>26}"));
+            assert_eq!(*line(name), format!("{name:<28}{rank:>25}{nic:>26}").trim_end());
         }
         for (line, columns) in [
+            (line("Device "), &[(0, "Device "), (17, "table of"), (26, "entries")][..]),
             (
                 line("Device "),
-                &[(0, "Device "), (17, "entries"), (29, "holds"), (35, "cost on")][..],
+                &[(38, "needed"), (52, "holds"), (58, "search, %"), (69, "+1 us, %")],
             ),
-            (line("Device "), &[(56, "left to the host")]),
-            (line("+1 us each"), &[(29, "all"), (35, "search"), (46, "+1 us each")]),
-            (line("uet  "), &[(0, "uet"), (17, "65,536+0"), (29, "no"), (56, "has no UMQ")]),
+            (line("uet  "), &[(17, "rank"), (26, "65,536+0"), (38, "44,455+44,455"), (52, "no")]),
+            (line("left to the host: small buffers: 1,163"), &[(2, "left")]),
         ] {
             for &(at, text) in columns {
                 assert!(line[at..].starts_with(text), "{text} in {line}");
@@ -719,7 +776,8 @@ mod tests {
         };
         // A part of the text, a change after which it is there, and changes after which it is not.
         type Case = (&'static str, fn(&mut Facts), &'static [fn(&mut Facts)]);
-        let cases: [Case; 25] = [
+        let cases: [Case; 26] = [
+            ("4 of 8 in the PRQ of rank 5", |_| {}, &[|of| of.fills.clear()]),
             ("A NIC's need is a range", |_| {}, &[|of| of.order = None]),
             ("are invented: no costs", |of| of.generated = true, &[|_| {}]),
             ("Costs are modelled", |_| {}, &[|of| of.generated = true]),
@@ -800,7 +858,7 @@ mod tests {
         assert_eq!(
             quote(&with_all_notes()),
             format!(
-                "fds_gather --steps 4 on 1,032 ranks (64 processors) needed up to 44,455 entries for \
+                "fds_gather --steps 4 on 1,032 ranks of MPICH 5.0.2 (64 processors) needed up to 44,455 entries for \
                  the receives of a rank and 44,455 for its unexpected messages, and 44,650 to 46,650 \
                  at one moment for a NIC of ranks 0-3, 8-11, 16-19 and 1,020 more (up to 64 of them \
                  the MPI's own), in 1 run (tcam {}). No emulated device holds all. Messages arrived \
@@ -809,7 +867,10 @@ mod tests {
             )
         );
         for (change, part) in [
-            ((|of| of.crowded = false) as fn(&mut Facts), "on 1,032 ranks needed up to"),
+            (
+                (|of| of.crowded = false) as fn(&mut Facts),
+                "on 1,032 ranks of MPICH 5.0.2 needed up to",
+            ),
             (|of| of.exit_status = Some(3), "The program failed (exit status 3). fds_gather"),
             (|of| of.exit_status = Some(3), "needed at least 44,455"),
             (|of| of.exit_status = None, "needed up to 44,455"),
@@ -820,7 +881,7 @@ mod tests {
             (|of| of.nic.internal.most = 0, "and 1,020 more, in 1 run"),
             (
                 |of| of.messages.most = 0,
-                "No message of fds_gather --steps 4 on 1,032 ranks (64 pro",
+                "No message of fds_gather --steps 4 on 1,032 ranks of MPICH",
             ),
         ] {
             let quote = quote(&changed(change));
@@ -838,44 +899,63 @@ mod tests {
         assert_eq!(
             row(|_| {}, 3),
             [
-                "connectx         1,023+0     no    10-99.96   10-99.96  small buffers: 1,163;",
-                "                                                        has no UMQ",
+                "connectx         rank     1,023+0     44,455+44,455 no    10-99.96   10-99.96",
+                "  left to the host: small buffers: 1,163",
             ]
         );
-        assert_eq!(row(|_| {}, 2)[0].split_once("has").unwrap().1, " no PRQ; has no UMQ");
         assert_eq!(
             row(|of| of.generated = true, 0),
-            ["cassini-hybrid   65,536      no    -          -"]
+            ["cassini-hybrid   NIC      65,536      52,392        no    -          -"]
         );
+        let software = row(|_| {}, 2);
+        assert!(
+            software[0].starts_with("cassini-software rank     -           -             none")
+        );
+        assert_eq!(software.len(), 1);
         for (change, holds) in [
             ((|of| suffices(of, "cassini-hybrid")) as fn(&mut Facts), "yes"),
             (|of| (suffices(of, "cassini-hybrid"), of.runs = 2).1, "1/2"),
         ] {
             let facts = changed(change);
-            assert_eq!(device_cells(&facts.devices[0], &facts)[2], holds);
+            assert_eq!(device_cells(&facts.devices[0], &facts)[4], holds);
         }
         assert_eq!(
             products(&changed(|of| of.devices[0].model = *models::named("ideal").unwrap())).count(),
             6
         );
-        let needs = |change: fn(&mut Facts)| needs_of(&changed(change));
-        let name = "(ranks 0-3, 8-11, 16-19 and 1,020 more)";
-        let divided = "if engines divide it, as in cassini-hybrid";
-        assert_eq!(
-            needs(|_| {}),
-            format!("44,650 to 46,650 entries {name}, and 52,388 to 52,392 entries {divided}")
-        );
-        assert_eq!(needs(|of| of.divided_pool = None), format!("44,650 to 46,650 entries {name}"));
-        assert_eq!(
-            needs(|of| of.exit_status = Some(1)),
-            format!(
-                "at least 44,650 to 46,650 entries {name}, and at least 52,388 to 52,392 entries \
-                 {divided}"
-            )
-        );
         let rows = need_rows(&with_all_notes());
-        assert_eq!(rows[3], ["receives of the MPI itself", "8 to 64", "8 to 64"]);
-        assert_eq!(rows[4][1], "44,650 to 46,650");
+        assert_eq!(rows[4], ["receives of the MPI itself", "8 to 64", "8 to 64"]);
+        assert_eq!(rows[5][1], "44,650 to 46,650");
+        assert_eq!(rows[6][2], "ranks 0-3, 8-11, 16-19 and 1,020 more");
+        assert_eq!(rows[0][0], "Entries needed");
+        let failed = changed(|of| of.exit_status = Some(1));
+        assert_eq!(need_rows(&failed)[0][0], "Entries needed, at least");
+    }
+
+    #[test]
+    fn placements_have_a_column_each() {
+        let all: Vec<_> = [4, 8]
+            .map(|ranks| {
+                let mut facts = changed(|of| suffices(of, "alpu"));
+                (facts.ranks_a_nic, facts.nodes) = (NonZeroU32::new(ranks), Some(64));
+                facts.nic.peak_total = (100 * u64::from(ranks)).into();
+                facts
+            })
+            .into();
+        let sheet = by_placement(&all);
+        let row = |name: &str| {
+            let found = sheet.rows.iter().find(|row| row[0] == name);
+            found.unwrap_or_else(|| panic!("no {name}"))[1..].join(" ")
+        };
+        assert_eq!(sheet.header, ["P", "4", "8"]);
+        assert_eq!((row("nodes"), row("needed by a NIC")), ("64 64".into(), "400 800".into()));
+        assert_eq!(row("receives of a rank"), ["44,448 to 44,455"; 2].join(" "));
+        assert_eq!(row("alpu"), ["yes, 99.96 %"; 2].join(" "));
+        assert_eq!(row("connectx"), ["no, 99.96 %"; 2].join(" "));
+        let lines = lines_by_placement(&all);
+        assert_eq!(lines[0], "fds_gather --steps 4: 1,032 ranks of MPICH 5.0.2, 1 run.");
+        assert!(lines.iter().any(|line| line.starts_with("- A NIC's need is a range")));
+        assert!(section(&all[1]).unwrap().contains("Answer for 8 ranks of a NIC"));
     }
 
     #[test]
@@ -899,8 +979,8 @@ mod tests {
             "Entries needed",
             "<svg",
             "1,024+1,024",
-            "table full: 1,520",
             "<li>",
+            "table full: 1,520",
             "<blockquote>",
         ];
         let places: Vec<_> = parts.iter().map(|part| page.find(part)).collect();

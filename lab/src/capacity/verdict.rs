@@ -24,13 +24,15 @@ pub(crate) struct Swept {
     pub(crate) scheduling_note: Option<String>,
     /// A note on the host engine whose costs were modelled, if they were.
     pub(crate) engine_note: Option<String>,
+    /// True if operations are missing, so that every need is a lower bound.
+    pub(crate) is_lower_bound: bool,
 }
 
 impl Swept {
     /// Makes a sweep without the needs of recordings.
     pub(crate) fn of_runs(points: Vec<Point>, knob: Knob, scheduling_note: Option<String>) -> Self {
-        let (needs, pool_entries, engine_note) = (Vec::new(), None, None);
-        Self { points, knob, needs, pool_entries, scheduling_note, engine_note }
+        let (needs, pool_entries, engine_note, is_lower_bound) = (Vec::new(), None, None, false);
+        Self { points, knob, needs, pool_entries, scheduling_note, engine_note, is_lower_bound }
     }
 
     fn replayed(&self) -> bool {
@@ -236,7 +238,7 @@ impl Swept {
             Ok(size) => self.need_sentence(size),
         }];
         if self.knob == Knob::Tables {
-            lines.extend(need::nic_sentence(&self.needs, false));
+            lines.extend(need::nic_sentence(&self.needs, self.is_lower_bound));
         }
         lines.push(self.smaller_size_sentence());
         lines.extend(self.engine_note.iter().chain(&self.scheduling_note).cloned());
@@ -244,6 +246,7 @@ impl Swept {
     }
 
     fn need_sentence(&self, size: u64) -> String {
+        let at_least = if self.is_lower_bound { "at least " } else { "" };
         if self.knob == Knob::Pool {
             let most = self.needs.iter().map(Need::nic).max_by_key(|nic| nic.peak_total.most);
             return match most {
@@ -258,7 +261,7 @@ impl Swept {
                     let least = least.map(|sizes| sizes.least).min().unwrap_or(size);
                     let range =
                         if least < size { format!("{} to ", whole(least)) } else { String::new() };
-                    let needs = format!("needs a pool of {range}{}", entries(size));
+                    let needs = format!("a NIC needs a pool of {at_least}{range}{}", entries(size));
                     format!("{needs}: {name} held {parts} at the same time{unused}")
                 }
                 None => {
@@ -269,7 +272,8 @@ impl Swept {
         let [prq, umq] = self.peaks();
         if !self.has_umq() {
             return format!(
-                "needs {}: the PRQ{} at the same time; unexpected messages have no table",
+                "a rank needs a table of {at_least}{}: the PRQ{} at the same time; unexpected messages \
+                 have no table",
                 entries(size),
                 peak_text(&prq)
             );
@@ -280,7 +284,8 @@ impl Swept {
             (&prq, "PRQ", &umq, "UMQ")
         };
         format!(
-            "needs {}: the {name}{} held that many at the same time, the {other}{} at most {}",
+            "a rank needs tables of {at_least}{}: the {name}{} held that many at the same time, the \
+             {other}{} at most {}",
             entries(size),
             of_rank(worst),
             of_rank(less),
@@ -461,7 +466,7 @@ mod tests {
         let [first, second] = reading(points);
         assert_eq!(
             first,
-            "needs 1,997 entries: the PRQ of rank 1 held that many at the same time, the UMQ at most 0"
+            "a rank needs tables of 1,997 entries: the PRQ of rank 1 held that many at the same time, the UMQ at most 0"
         );
         assert!(
             second.starts_with("at 1,024 entries 48.6 % spill (PRQ 48.6 %, UMQ 0.0 %)"),
@@ -491,7 +496,7 @@ mod tests {
         let [first, _] = reading(points);
         assert_eq!(
             first,
-            "needs 190 entries: the UMQ held that many at the same time, the PRQ of rank 1 at most 8"
+            "a rank needs tables of 190 entries: the UMQ held that many at the same time, the PRQ of rank 1 at most 8"
         );
     }
 

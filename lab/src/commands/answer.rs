@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -18,11 +19,14 @@ use crate::launch::plan::program;
 use crate::launch::signals::ProgramInput;
 use crate::launch::{Ended, Leftovers, Plan, Signals, signals};
 use crate::options::Common;
-use crate::results::{Json, Kind, ListFiles, RunRecord, StagingDirectory, reports, runs};
+use crate::results::{
+    Json, Kind, ListFiles, RecordedPlacement, RunRecord, StagingDirectory, reports, runs,
+};
 use crate::settings::{self, Settings};
 use crate::text;
+use crate::traces::node::{Placed, Placement, at_least_one};
 use crate::traces::take::MAX_QUEUE;
-use crate::traces::{Placed, Take, files, repeats};
+use crate::traces::{Take, files, repeats};
 
 /// Prints one page: the entries that a program needs, the devices that hold them, and the cost of
 /// overflow.
@@ -43,6 +47,7 @@ use crate::traces::{Placed, Take, files, repeats};
     after_help = "Examples:
   tcam answer -- mpiexec -n 16 ./app
   tcam answer --ppn 8 -- mpiexec -n 16 ./app
+  tcam answer --ppn 4,8,16 tcam-answer
   tcam answer run-1 run-2 run-3
   tcam answer --html answer.html --plot answer.svg run-1 run-2 run-3
   tcam answer --ppn 8 --json answer.json tcam-trace"
@@ -61,8 +66,17 @@ pub(crate) struct MakeAnswer {
     #[arg(long, value_name = "DIR", default_value = "tcam-answer")]
     out: PathBuf,
 
-    #[command(flatten)]
-    placed: Placed,
+    /// Number of ranks that share a NIC: P ranks on each node, with one NIC. Messages between ranks
+    /// of a node are left out. Several numbers, such as 4,8,16, are compared in one table.
+    #[arg(long, value_name = "P,...", value_delimiter = ',', allow_negative_numbers = true,
+        value_parser = at_least_one)]
+    ppn: Vec<NonZeroU32>,
+
+    /// Assigns ranks to nodes: consecutive ranks share a node (block, the default), or ranks are
+    /// dealt out to all nodes in turn (cyclic). Line N of a file names the node of rank N, counted
+    /// from 0, and a line NODE:P that of the next P ranks. A file replaces --ppn.
+    #[arg(long, value_name = "block|cyclic|FILE")]
+    placement: Option<Placement>,
 
     /// Also writes the page as HTML that needs no other file, with the picture of --plot.
     #[arg(long, value_name = "FILE")]
@@ -127,10 +141,24 @@ impl MakeAnswer {
         Ok(self.html.is_some() || self.plot.is_some())
     }
 
+    /// Returns the placements that were asked for, at least one.
+    fn placements(&self) -> Vec<Placed> {
+        let placed = |ppn| Placed { ppn, placement: self.placement.clone() };
+        match self.ppn.as_slice() {
+            [] => vec![placed(None)],
+            several => several.iter().map(|&ppn| placed(Some(ppn))).collect(),
+        }
+    }
+
     /// Writes the page of HTML and the picture that were asked for.
     fn draw(&self, all: &[Facts]) -> Result<(), Error> {
         if let Some(path) = &self.html {
             let sections = all.iter().map(show::section).collect::<Result<String, _>>()?;
+            let several = (self.ppn.len() > 1).then(|| {
+                let of_program = all.chunks(self.ppn.len());
+                of_program.map(|facts| text::html::table(&show::by_placement(facts))).collect()
+            });
+            let sections = several.unwrap_or_else(String::new) + &sections;
             file::write(path, text::html::page(&show::title(all), "", &sections))?;
         }
         let Some(path) = &self.plot else { return Ok(()) };
@@ -173,21 +201,31 @@ pub(super) fn print(arguments: &MakeAnswer) -> Result<(u8, bool), Error> {
     }
     let MakeAnswer { cut_off, max_queue, .. } = *arguments;
     let take = Take { cut_off, max_queue, partial: arguments.common.partial };
-    let (mut all, mut of_ranks) = (Vec::new(), 0);
-    for group in repeats::groups(&names, take, &arguments.placed)? {
-        let runs: Vec<_> = group.into_iter().map(|of| of.found).collect();
-        runs.iter().for_each(|run| files::note_mixed(run));
-        let facts = Facts::of(&runs.iter().collect::<Vec<_>>(), models::specific(), is_drawn)?;
-        if !arguments.json.takes_output() {
-            if !all.is_empty() {
-                println!("");
-            }
-            show::lines(&facts).iter().for_each(|line| println!("{line}"));
+    let (placements, mut of_ranks) = (arguments.placements(), 0);
+    // For each program, its facts with each placement.
+    let mut programs: Vec<Vec<Facts>> = Vec::new();
+    for placed in &placements {
+        for (at, group) in repeats::groups(&names, take, placed)?.into_iter().enumerate() {
+            let runs: Vec<_> = group.into_iter().map(|of| of.found).collect();
+            runs.iter().for_each(|run| files::note_mixed(run));
+            let runs_of = runs.iter().collect::<Vec<_>>();
+            let mut facts = Facts::of(&runs_of, models::specific(), is_drawn)?;
+            facts.ranks_a_nic = placed.ppn;
+            let codes = runs.iter().map(|run| run.ranks().code(arguments.common.partial));
+            of_ranks = codes.fold(of_ranks, u8::max);
+            programs.resize_with(programs.len().max(at + 1), Vec::new);
+            programs[at].push(facts);
         }
-        let codes = runs.iter().map(|run| run.ranks().code(arguments.common.partial));
-        of_ranks = codes.fold(of_ranks, u8::max);
-        all.push(facts);
     }
+    for (at, facts) in programs.iter().enumerate().filter(|_| !arguments.json.takes_output()) {
+        let lines = match facts.as_slice() {
+            [facts] => show::lines(facts),
+            several => show::lines_by_placement(several),
+        };
+        let blank = if at > 0 { "\n" } else { "" };
+        println!("{blank}{}", lines.join("\n"));
+    }
+    let all: Vec<_> = programs.into_iter().flatten().collect();
     arguments.json.write_each(Kind::Answer, &all)?;
     arguments.draw(&all)?;
     Ok((if of_ranks == 0 || is_ended { code } else { of_ranks }, true))
@@ -273,8 +311,12 @@ fn record_all(
     for repeat in 1..=arguments.repeat {
         eprintln!("tcam: run {repeat} of {}", arguments.repeat);
         let place = place_of(arguments, repeat);
-        let MakeAnswer { placed, input, .. } = arguments;
-        let (ended, missing) = record(plan, signals, &place, placed, *input)?;
+        // Several placements are of no use as the default of later pages.
+        let placed = match arguments.placements().as_slice() {
+            [one] => one.for_record(),
+            _ => RecordedPlacement::default(),
+        };
+        let (ended, missing) = record(plan, signals, &place, placed, arguments.input)?;
         if missing.is_none() {
             names.push(place.clone());
         }
@@ -321,7 +363,7 @@ fn record(
     plan: &mut Plan<'_>,
     signals: &mut Signals,
     place: &Path,
-    placed: &Placed,
+    placed: RecordedPlacement,
     input: ProgramInput,
 ) -> Result<(Ended, Option<Error>), Error> {
     let staging = StagingDirectory::inside(place, &OLD)?;
@@ -336,7 +378,7 @@ fn record(
         return Ok((ended, Some(plan.no_reports(ended, staging.path()))));
     }
     let mut run = plan.recorded(ended, staging.path());
-    run.placed = placed.for_record();
+    run.placed = placed;
     run.write(staging.directory())?;
     fs::rename(&log, place.join(runs::LOG)).map_err(Error::io(&log))?;
     Ok((ended, None))

@@ -107,9 +107,10 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 }
 
 /// Folds a text into lines of up to [`WIDTH`] characters, and cuts a word that is longer than a
-/// line. All lines except the first are indented by `indent` blanks.
+/// line. The first line keeps its leading blanks, and the others are indented by `indent` blanks.
 pub(crate) fn folded(text: &str, indent: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
+    let blanks = text.len() - text.trim_start().len();
+    let mut lines = vec![" ".repeat(blanks)];
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("there is a line");
         if !line.trim().is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {

@@ -52,7 +52,7 @@ pub(crate) struct Placed {
 }
 
 /// Parses a number of ranks.
-fn at_least_one(text: &str) -> Result<NonZeroU32, &'static str> {
+pub(crate) fn at_least_one(text: &str) -> Result<NonZeroU32, &'static str> {
     text.parse().map_err(|_| "a number of ranks from 1 on is expected")
 }
 

@@ -158,7 +158,9 @@ fn one(
     let scheduling_note =
         scheduling_note(&played).map(|note| with_unavoidable(runs, note)).transpose()?;
     let engine_note = charged.then(|| engine_note(params.iter()));
-    let swept = Swept { points, knob, needs, pool_entries, scheduling_note, engine_note };
+    let is_lower_bound = lacks().is_some();
+    let swept =
+        Swept { points, knob, needs, pool_entries, scheduling_note, engine_note, is_lower_bound };
     rows.iter_mut()
         .for_each(|row| row.set(rows::RANKS_A_NODE, arguments.placed.ppn.map(NonZeroU32::get)));
     rows::write(out, &rows)?;
