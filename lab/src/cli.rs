@@ -9,7 +9,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    answer, cluster, completions, demo, devices, doctor, replay, run, scale, show, sweep, workload,
+    answer, cluster, completions, demo, devices, doctor, replay, run, scale, settings, show, sweep,
+    workload,
 };
 use crate::hint;
 
@@ -36,6 +37,7 @@ pub(crate) enum Task {
     Sweep(sweep::arguments::Sweep),
     Show(show::Show),
     Scale(scale::Scale),
+    Settings(settings::CheckSettings),
     Workload(workload::Workload),
     #[command(hide = true)]
     Cluster(cluster::MakeClusters),

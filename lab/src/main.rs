@@ -69,6 +69,7 @@ fn main() -> ExitCode {
         Task::Scale(arguments) => commands::scale::scale(&arguments),
         Task::Sweep(arguments) => commands::sweep::sweep(&arguments),
         Task::Doctor(arguments) => Ok(commands::doctor::doctor(&arguments)),
+        Task::Settings(arguments) => commands::settings::settings(&arguments),
         Task::Devices(arguments) => commands::devices::devices(&arguments),
         Task::Cluster(arguments) => commands::cluster::cluster(&arguments),
         Task::Completions(arguments) => {

@@ -562,6 +562,39 @@ def first_answer(arguments):
         check(done.returncode == 125 and told in done.stderr, f"demo {words}: {done.stderr}")
 
 
+def settings_of_a_nic(arguments):
+    """`tcam settings --check` reads a script, standard input or the environment."""
+    script = fresh("settings") / "job.sh"
+    script.write_text(
+        "#SBATCH --ntasks-per-node=64\nexport FI_CXI_DEFAULT_TX_SIZE=131072\n"
+        "FI_CXI_DEFAULT_RX_SIZE=$SIZE srun ./app\n"
+    )
+    told = f"{script.name}:2: FI_CXI_DEFAULT_TX_SIZE=131072: 16 to 16,384 is expected"
+    done = tcam(arguments, "settings", "--check", script)
+    check(done.returncode == 1 and told in " ".join(done.stdout.split()) and "64 ranks" in done.stdout, f"{done}")
+    check("not checked" in done.stdout, done.stdout)
+    found = json.loads(tcam(arguments, "settings", "--check", "--json=-", script).stdout)
+    check([of["problem"] for of in found["findings"]] == ["replaced", "not-checked"], f"{found}")
+    check(found["ranks_a_node"] == 64 and sum(found["bytes_a_rank"].values()) == 52 << 20, f"{found}")
+    for text, code, told in (
+        ("FI_CXI_DEFAULT_TX_SIZE=1024", 0, "1 setting checked: nothing to change."),
+        ("FI_CXI_DEFAULT_TX_SIZE=$SIZE", 0, "not checked"),
+        ("", 0, "No variable FI_CXI_... is set."),
+        ("export A='x\ny", 125, "line 1: a quote is not closed"),
+    ):
+        done = tcam(arguments, "settings", "--check", "-", input=text)
+        check(done.returncode == code and told in done.stdout + done.stderr, f"{text}: {done}")
+    env = os.environ | {"FI_CXI_RX_MATCH_MODE": "Hybrid"}
+    done = tcam(arguments, "settings", "--check", env=env)
+    check(done.returncode == 1 and "environment: FI_CXI_RX_MATCH_MODE=Hybrid" in done.stdout, f"{done}")
+    for words in (["--check", "nosuchfile"], ["--check", PLACE], ["--check", "--stack=x", script], [], ["--check", "--ppn=0"]):
+        done = tcam(arguments, "settings", *words)
+        check(done.returncode in (2, 125) and done.stderr and not done.stdout, f"{words}: {done}")
+    script.write_bytes(b"\xff\xfe")
+    done = tcam(arguments, "settings", "--check", script)
+    check(done.returncode == 125 and "not text" in done.stderr, f"{done}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
@@ -587,6 +620,7 @@ def main():
     surroundings(arguments, programs)
     two_programs(arguments, programs)
     first_answer(arguments)
+    settings_of_a_nic(arguments)
     others_write_too(arguments, programs)
     return exit_code()
 

@@ -10,6 +10,7 @@ pub(crate) mod doctor;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod scale;
+pub(crate) mod settings;
 pub(crate) mod show;
 pub(crate) mod sweep;
 pub(crate) mod workload;

@@ -33,6 +33,8 @@ pub(crate) enum Kind {
     Engines,
     #[serde(rename = "tcam-difference")]
     Difference,
+    #[serde(rename = "tcam-settings")]
+    Settings,
     #[serde(rename = "tcam-run")]
     Run,
 }
