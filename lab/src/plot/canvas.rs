@@ -2,6 +2,7 @@
 //! Collects the shapes of a picture and draws them. Callers give lengths in units of the picture,
 //! which do not depend on the resolution or on the backend of plotters.
 
+use std::fmt::Write;
 use std::sync::Once;
 
 use plotters::coord::Shift;
@@ -13,6 +14,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, TextStyle, register_font};
 
 use crate::error::Error;
+use crate::text::html::escaped;
 
 /// Colour of text and frames.
 pub(crate) const DARK: RGBColor = RGBColor(0x22, 0x22, 0x22);
@@ -59,12 +61,14 @@ type Pixel = (i32, i32);
 pub(crate) struct Canvas {
     scale: i32,
     shapes: Vec<Shape>,
+    /// Rectangles with the texts that a browser shows while the pointer is in them.
+    hovers: Vec<([Pixel; 2], String)>,
 }
 
 impl Canvas {
     pub(super) fn new(scale: i32) -> Self {
         register_fonts();
-        Self { scale, shapes: Vec::new() }
+        Self { scale, shapes: Vec::new(), hovers: Vec::new() }
     }
 
     fn at(&self, (x, y): Position) -> Pixel {
@@ -130,6 +134,28 @@ impl Canvas {
     ) {
         let (at, size) = (self.at(at), self.length(size));
         self.shapes.push(Shape::Text(text.to_owned(), at, size, colour, align));
+    }
+
+    /// Shows a text while the pointer is in a rectangle. `from` is the upper left corner.
+    pub(crate) fn hover(&mut self, from: Position, to: Position, text: String) {
+        let corners = [self.at(from), self.at(to)];
+        if corners[0].0 < corners[1].0 && corners[0].1 < corners[1].1 {
+            self.hovers.push((corners, text));
+        }
+    }
+
+    /// Returns the elements of SVG that show the texts for the pointer.
+    pub(super) fn hovers(&self) -> String {
+        let mut svg = "<g class=\"values\" fill=\"none\" pointer-events=\"all\">\n".to_owned();
+        for ([(left, top), (right, bottom)], text) in &self.hovers {
+            let (width, height, text) = (right - left, bottom - top, escaped(text));
+            let _ = writeln!(
+                svg,
+                "<rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\">\
+                 <title>{text}</title></rect>"
+            );
+        }
+        svg + "</g>\n"
     }
 
     /// Returns the width of a text of this font size, in units of the picture.

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use plotters::prelude::RGBColor;
 
 use super::canvas::DARK;
+use super::chart::sentence;
 use super::panel::{Axis, Panel, Series};
-use super::picture::WIDTH;
-use super::signs::{BLUE, GREEN, LEGEND, LINE, Marker, Style, VERMILION, legend};
-use super::{Align, Canvas, Picture, Sign};
+use super::signs::{BLUE, GREEN, LEGEND, LINE, Marker, Style, VERMILION, WIDTH, legend};
+use super::{Align, Canvas, Chart, Picture, Sign};
 use crate::capacity::{Cost, Knob, Point, Swept};
 use crate::error::Error;
 use crate::file;
@@ -21,19 +21,14 @@ use crate::text::whole;
 /// Height of the picture.
 pub(crate) const HEIGHT: u32 = 1160;
 
-const PRQ: Style = (BLUE, Marker::Disc);
-const UMQ: Style = (VERMILION, Marker::Triangle);
-const BOTH: Style = (RGBColor(0x33, 0x33, 0x33), Marker::Square);
-const LATER: Style = (GREEN, Marker::Disc);
+const PRQ: Style = Style::new(BLUE, Marker::Disc, "posted receives (PRQ)");
+const UMQ: Style = Style::new(VERMILION, Marker::Triangle, "unexpected messages (UMQ)");
+const BOTH: Style = Style::new(RGBColor(0x33, 0x33, 0x33), Marker::Square, "all");
+const LATER: Style = Style::new(GREEN, Marker::Disc, "with those promoted first");
 
 /// The legend.
-const SIGNS: [(Sign, &str); 5] = [
-    (Sign::Marked(PRQ), "posted receives (PRQ)"),
-    (Sign::Marked(UMQ), "unexpected messages (UMQ)"),
-    (Sign::Marked(BOTH), "all"),
-    (Sign::Marked(LATER), "with those promoted first"),
-    (Sign::Dashes, "table size and need"),
-];
+const SIGNS: [(Sign, &str); 5] =
+    [PRQ.sign(), UMQ.sign(), BOTH.sign(), LATER.sign(), (Sign::Dashes, "table size and need")];
 
 /// Writes the curve to `curve.svg` and `curve.png` in a directory. Returns both paths.
 pub(crate) fn draw(directory: &Path, title: &str, swept: &Swept) -> Result<[PathBuf; 2], Error> {
@@ -52,7 +47,7 @@ pub(crate) fn figure(canvas: &mut Canvas, swept: &Swept) {
     let reading = swept.reading();
     for (line, text) in reading.iter().enumerate() {
         let y = height - 68.0 + 27.0 * (line as f64 + 2.0 - reading.len() as f64);
-        canvas.text(text, (40.0, y), 18.0, DARK, Align::Left);
+        canvas.text(&sentence(text), (40.0, y), 18.0, DARK, Align::Left);
     }
 
     // The axis has the size of the PRQ's table, or the size of the UMQ's table if only that size
@@ -82,10 +77,16 @@ pub(crate) fn figure(canvas: &mut Canvas, swept: &Swept) {
     let rows = [165.0, 625.0];
     let frame =
         |column: usize, row: usize| (columns[column], rows[row], width / 2.0 - 180.0, 320.0);
-    let mut panel = |at, title: &str, unit: &str, axis: Axis, series: Vec<Series>| {
+    let mut panel = |frame, title: &str, unit, axis: Axis, series: Vec<Series>| {
         let mark = need.map(|need| (need, format!("needs {}", whole(need))));
-        Panel { frame: at, title, unit, x_label: &label, sizes: &sizes, mark, axis, series }
-            .draw(canvas);
+        let chart = Chart {
+            frame,
+            title: title.to_owned(),
+            note: String::new(),
+            x_label: label.clone(),
+            y_label: unit,
+        };
+        Panel { chart, sizes: &sizes, mark, axis, series }.draw(canvas);
     };
 
     panel(
@@ -151,7 +152,7 @@ mod tests {
         let swept = Swept::of_runs(points, Knob::Tables, None);
         let [svg, png] = draw(directory.path(), "app on 1 ranks", &swept).unwrap();
         let text = std::fs::read_to_string(svg).unwrap();
-        for part in ["app on 1 ranks", "entries of each table", "needs 700"] {
+        for part in ["app on 1 ranks", "Entries of each table", "needs 700"] {
             assert!(text.contains(part), "{part}");
         }
         let header = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(png).unwrap()));

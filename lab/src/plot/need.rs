@@ -4,21 +4,17 @@
 
 use super::panel::{Axis, Panel, Series};
 use super::signs::{BLUE, GREEN, LINE, MARGIN, Marker, Style, VERMILION, legend};
-use super::{Canvas, Picture, Sign};
+use super::{Canvas, Chart, Picture, Sign};
 use crate::text::whole;
 
 const HEIGHT: u32 = 640;
-const FITS: Style = (GREEN, Marker::Square);
-const LIST: Style = (BLUE, Marker::Disc);
-const WAY: Style = (VERMILION, Marker::Triangle);
+const FITS: Style = Style::new(GREEN, Marker::Square, "in the NIC");
+const LIST: Style = Style::new(BLUE, Marker::Disc, "searches of a list on the host");
+const WAY: Style =
+    Style::new(VERMILION, Marker::Triangle, "searches, and 1 us for the way of each message");
 
 /// The legend.
-const SIGNS: [(Sign, &str); 4] = [
-    (Sign::Marked(FITS), "in the NIC"),
-    (Sign::Marked(LIST), "searches of a list on the host"),
-    (Sign::Marked(WAY), "and 1 us for the way of each message"),
-    (Sign::Dashes, "need"),
-];
+const SIGNS: [(Sign, &str); 4] = [FITS.sign(), LIST.sign(), WAY.sign(), (Sign::Dashes, "need")];
 
 /// The lowest and the highest value of all runs, at each size.
 pub(crate) type Ranges = Vec<(f64, f64)>;
@@ -53,12 +49,16 @@ impl NeedOfNic {
             let values = self.sizes.iter().copied().zip(worst).collect();
             Series { style, values, spread: ranges.clone() }
         };
-        let mut panel = |left: f64, title: &str, unit: &str, axis: Axis, series: Vec<Series>| {
-            let frame = (left, 185.0, 520.0, 360.0);
+        let mut panel = |left: f64, title: &str, unit, axis: Axis, series: Vec<Series>| {
+            let chart = Chart {
+                frame: (left, 185.0, 520.0, 360.0),
+                title: title.to_owned(),
+                note: String::new(),
+                x_label: "entries of the NIC, shared by its ranks".to_owned(),
+                y_label: unit,
+            };
             let mark = Some((self.need, format!("needs {}", whole(self.need))));
-            let x_label = "entries of the NIC, shared by its ranks";
-            Panel { frame, title, unit, x_label, sizes: &self.sizes, mark, axis, series }
-                .draw(canvas);
+            Panel { chart, sizes: &self.sizes, mark, axis, series }.draw(canvas);
         };
         let unit = "share of all elements (%)";
         panel(

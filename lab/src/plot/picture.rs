@@ -7,13 +7,11 @@ use std::path::Path;
 use plotters::prelude::{BitMapBackend, IntoDrawingArea, SVGBackend};
 
 use super::canvas::DARK;
-use super::signs::MARGIN;
+use super::signs::{MARGIN, WIDTH};
 use super::{Align, Canvas};
 use crate::error::Error;
 use crate::file::NewFile;
 
-/// Width of every picture.
-pub(crate) const WIDTH: u32 = 1400;
 /// The bitmap is drawn larger by this factor and then averaged, for smooth lines.
 const OVERSAMPLE: u32 = 3;
 
@@ -44,10 +42,14 @@ impl<'a> Picture<'a> {
     /// Returns the picture as SVG.
     pub(crate) fn svg(&self) -> Result<String, Error> {
         let canvas = self.drawn(1);
+        let hovers = canvas.hovers();
         let mut text = String::new();
         let area = SVGBackend::with_string(&mut text, self.size()).into_drawing_area();
         canvas.draw(&area)?;
         drop(area);
+        // plotters has no titles. They are above all shapes, because the pointer finds the topmost.
+        let end = text.rfind("</svg>").unwrap_or(text.len());
+        text.insert_str(end, &hovers);
         Ok(text)
     }
 

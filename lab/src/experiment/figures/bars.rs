@@ -41,10 +41,8 @@ pub(crate) fn depths(canvas: &mut Canvas, experiment: &Experiment) {
         let (hit, miss) = (counts(&depth.hit), counts(&depth.miss));
         let buckets = hit.len().max(miss.len()).max(LEAST_BUCKETS);
         let most = hit.iter().chain(&miss).max().copied().unwrap_or(0);
-        let (x, y) = (
-            Scale::Slots((0..buckets).map(|at| whole(lowest(at))).collect()),
-            Scale::Tens(most as f64),
-        );
+        let (x, y) =
+            (Scale::slots((0..buckets).map(|at| whole(lowest(at)))), Scale::tens(most as f64));
         let searches = depth.hit.total() + depth.miss.total();
         let note = format!(
             "{} search{} compared {}",
@@ -71,6 +69,17 @@ pub(crate) fn depths(canvas: &mut Canvas, experiment: &Experiment) {
                 canvas.filled(left, right, colour);
             }
         }
+        for at in 0..buckets {
+            let count = |counts: &[u64]| whole(counts.get(at).copied().unwrap_or(0));
+            let text = format!(
+                "{} to below {}\nfound an element: {}\nfound nothing: {}",
+                whole(lowest(at)),
+                entries(lowest(at + 1)),
+                count(&hit),
+                count(&miss)
+            );
+            chart.hover(canvas, x.part(at as f64), x.part(at as f64 + 1.0), text);
+        }
     }
 }
 
@@ -93,7 +102,7 @@ pub(crate) fn blocks(canvas: &mut Canvas, experiment: &Experiment) {
     let most = rows.iter().map(|(.., [collective, rest])| collective + rest).max();
     // Slots are numbered from below upwards.
     let names = rows.iter().rev().map(|(queue, reason, _)| format!("{}: {reason}", queue.name()));
-    let (x, y) = (Scale::Linear(most.unwrap_or(0) as f64), Scale::Slots(names.collect()));
+    let (x, y) = (Scale::linear(most.unwrap_or(0) as f64), Scale::slots(names));
     let chart = Chart {
         frame: (220.0, 150.0, 820.0, ROW * rows.len() as f64),
         title: String::new(),
@@ -102,7 +111,7 @@ pub(crate) fn blocks(canvas: &mut Canvas, experiment: &Experiment) {
         y_label: "",
     };
     chart.draw(canvas, &x, &y);
-    for (at, (queue, _, [collective, rest])) in rows.iter().rev().enumerate() {
+    for (at, (queue, reason, [collective, rest])) in rows.iter().rev().enumerate() {
         let (low, high) = (y.part(at as f64 + 0.2), y.part(at as f64 + 0.8));
         let (middle, end) = (x.part(*collective as f64), x.part((collective + rest) as f64));
         canvas.filled(chart.at(0.0, low), chart.at(middle, high), BLUE);
@@ -115,6 +124,13 @@ pub(crate) fn blocks(canvas: &mut Canvas, experiment: &Experiment) {
             share(percent(total, inserts)),
             queue.name()
         );
+        let text = format!(
+            "{}: {reason}\ncollective: {}\npoint-to-point: {}",
+            queue.name(),
+            whole(*collective),
+            whole(*rest)
+        );
+        canvas.hover(chart.at(0.0, high), chart.at(1.0, low), text);
         let (_, y) = chart.at(0.0, (low + high) / 2.0);
         canvas.text(&label, (1055.0, y - 7.5), TICK, DARK, Align::Left);
     }

@@ -136,7 +136,7 @@ fn by_name(series: &Series, queue: QueueKind, name: Name<'_>, names: &[String]) 
 impl FillPanel {
     fn draw(&self, canvas: &mut Canvas, top: f64, end: f64) {
         let rank = self.rank.map_or_else(String::new, |rank| format!(", rank {rank}"));
-        let (x, y) = (Scale::Span(end), Scale::Linear(self.mark.max(1) as f64));
+        let (x, y) = (Scale::span(end), Scale::linear(self.mark.max(1) as f64));
         let chart = Chart {
             frame: (150.0, top, 1200.0, 250.0),
             title: format!("{}{rank}", self.queue.long_name()),

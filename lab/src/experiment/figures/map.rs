@@ -3,27 +3,15 @@
 //! shows the entries that the searches of each rank compared, another the entries that its host
 //! engine traversed.
 
-use plotters::prelude::RGBColor;
+use plotters::prelude::{ColorMap, RGBColor, ViridisRGB};
 
 use crate::experiment::{Experiment, QueueKind, Rank};
 use crate::plot::canvas::{DARK, GREY, LIGHT};
-use crate::plot::chart::TICK;
+use crate::plot::chart::{TICK, sentence};
 use crate::plot::signs::MARGIN;
 use crate::plot::{Align, Canvas, Scale};
-use crate::text::whole;
+use crate::text::{entries, whole};
 
-/// Viridis at even steps: lightness rises with the value, for any colour vision and in grey.
-const VIRIDIS: [[u8; 3]; 9] = [
-    [0x44, 0x01, 0x54],
-    [0x47, 0x2d, 0x7b],
-    [0x3b, 0x52, 0x8b],
-    [0x2c, 0x72, 0x8e],
-    [0x21, 0x91, 0x8c],
-    [0x28, 0xae, 0x80],
-    [0x5e, 0xc9, 0x62],
-    [0xad, 0xdc, 0x30],
-    [0xfd, 0xe7, 0x25],
-];
 /// Largest number of squares. With more ranks, one square stands for several.
 const SQUARES: usize = 4096;
 /// Largest width and height of a grid.
@@ -70,12 +58,12 @@ impl Range {
     /// otherwise both ends and the powers of ten between them.
     fn ticks(&self) -> Vec<(f64, String)> {
         if !self.is_wide() {
-            let ticks = Scale::Span(self.high).ticks().into_iter();
-            let labelled = |(part, label)| match self.high < 10.0 {
-                true => (part, label),
+            let scale = Scale::span(self.high);
+            let labelled = |(part, label): (f64, &str)| match self.high < 10.0 {
+                true => (part, label.to_owned()),
                 false => (part, short(part * self.high)),
             };
-            return ticks.map(labelled).collect();
+            return scale.ticks().map(labelled).collect();
         }
         let tick = |value: f64| (self.part(value), short(value));
         let tens = (0..).map(|power| 10_f64.powi(power)).skip_while(|value| *value <= self.low);
@@ -85,14 +73,9 @@ impl Range {
     }
 }
 
+/// Returns a colour whose lightness rises with the value, for any colour vision and in grey.
 fn colour(part: f64) -> RGBColor {
-    let at = part.clamp(0.0, 1.0) * (VIRIDIS.len() - 1) as f64;
-    let below = (at as usize).min(VIRIDIS.len() - 2);
-    let mix = |channel: usize| {
-        let (a, b) = (f64::from(VIRIDIS[below][channel]), f64::from(VIRIDIS[below + 1][channel]));
-        (a + (b - a) * (at - below as f64)).round() as u8
-    };
-    RGBColor(mix(0), mix(1), mix(2))
+    ViridisRGB.get_color(part.clamp(0.0, 1.0))
 }
 
 impl Map {
@@ -144,13 +127,13 @@ impl Map {
         if range.as_ref().is_some_and(Range::is_wide) {
             note += "; the scale is logarithmic";
         }
-        canvas.text(&note, (MARGIN, 66.0), 18.0, DARK, Align::Left);
+        canvas.text(&sentence(&note), (MARGIN, 66.0), 18.0, DARK, Align::Left);
         for ((queue, values), left) in QueueKind::BOTH.iter().zip(&self.values).zip(LEFTS) {
-            canvas.text(queue.long_name(), (left, TOP - 70.0), 20.0, DARK, Align::Left);
+            canvas.text(&sentence(queue.long_name()), (left, TOP - 70.0), 20.0, DARK, Align::Left);
             self.grid(canvas, left, values, range.as_ref());
         }
         let Some(range) = range else {
-            let text = "no depths were recorded";
+            let text = "No depths were recorded";
             return canvas.text(text, (LEFTS[0], TOP - 100.0), 18.0, GREY, Align::Left);
         };
         self.scale(canvas, &range);
@@ -165,6 +148,12 @@ impl Map {
             let part = range.filter(|_| value > 0).map(|range| range.part(value as f64));
             let shade = part.map_or(LIGHT, colour);
             canvas.filled((x, y), (x + side - gap, y + side - gap), shade);
+            let first = u64::from(self.first) + (at * self.each) as u64;
+            let rank = match self.each as u64 {
+                1 => format!("rank {}", whole(first)),
+                each => format!("ranks {} to {}, most", whole(first), whole(first + each - 1)),
+            };
+            canvas.hover((x, y), (x + side, y + side), format!("{rank}: {}", entries(value)));
             let mut text = whole(value);
             if canvas.width(&text, TICK) > side - 4.0 {
                 text = short(value as f64);
@@ -200,7 +189,7 @@ impl Map {
         }
         let below = (left, TOP + self.rows as f64 * side + 16.0);
         let none = if values.contains(&0) { "; grey: none" } else { "" };
-        canvas.text(&format!("rank = row + column{none}"), below, TICK, GREY, Align::Left);
+        canvas.text(&format!("Rank = row + column{none}"), below, TICK, GREY, Align::Left);
     }
 
     /// Draws the scale of colours with its labels.
@@ -210,14 +199,16 @@ impl Map {
         let y = |part: f64| TOP + height * (1.0 - part);
         for step in 0..STEPS {
             let (low, high) = (step as f64 / STEPS as f64, (step + 1) as f64 / STEPS as f64);
-            canvas.filled((x, y(high)), (x + 24.0, y(low)), colour((low + high) / 2.0));
+            // Each step reaches into the one below, so that no seam shows between them.
+            let end = (y(low) + 1.0).min(TOP + height);
+            canvas.filled((x, y(high)), (x + 24.0, end), colour((low + high) / 2.0));
         }
         canvas.rectangle((x, TOP), (x + 24.0, TOP + height), GREY);
         for (part, label) in range.ticks() {
             canvas.line(&[(x + 24.0, y(part)), (x + 29.0, y(part))], 1.0, GREY);
             canvas.text(&label, (x + 34.0, y(part) - 7.5), TICK, DARK, Align::Left);
         }
-        canvas.text("entries", (x, TOP - 38.0), TICK, DARK, Align::Left);
+        canvas.text("Entries", (x, TOP - 38.0), TICK, DARK, Align::Left);
     }
 }
 
@@ -256,7 +247,7 @@ mod tests {
     #[test]
     fn colours_rise_from_the_least_to_the_most() {
         assert_eq!(colour(0.0), RGBColor(0x44, 0x01, 0x54));
-        assert_eq!(colour(1.0), RGBColor(0xfd, 0xe7, 0x25));
+        assert_eq!(colour(1.0), RGBColor(0xfe, 0xe8, 0x25));
         let wide = Range { low: 10.0, high: 1000.0 };
         assert!((wide.part(100.0) - 0.5).abs() < 1e-9);
         let labels: Vec<_> = wide.ticks().into_iter().map(|(_, label)| label).collect();

@@ -95,7 +95,7 @@ impl<'a> LengthPanel<'a> {
             times,
             ranks,
             frame: (150.0, top, 1200.0, 250.0),
-            y: Scale::Linear(most.max(1) as f64),
+            y: Scale::linear(most.max(1) as f64),
         }
     }
 
@@ -118,12 +118,26 @@ impl<'a> LengthPanel<'a> {
         let title = format!("{}, rank {}", self.queue.long_name(), worst.number);
         let x_label = self.times.label.clone();
         let chart = Chart { frame: self.frame, title, note, x_label, y_label: "elements" };
-        chart.draw(canvas, &Scale::Span(self.times.most), &self.y);
+        chart.draw(canvas, &Scale::span(self.times.most), &self.y);
         chart
     }
 
-    /// Draws the size of the table, if it is on the axis.
+    /// Draws the size of the table, if it is on the axis, and shows the samples to the pointer.
     fn end(&self, canvas: &mut Canvas, chart: &Chart) {
+        let (lengths, x) = (&self.ranks[0].lengths, Scale::span(self.times.most));
+        let [table, host] = self.queue.lengths(lengths);
+        let mut from = 0.0;
+        for (at, time) in self.times.positions(lengths).into_iter().enumerate() {
+            let text = format!(
+                "{} in the table, {} on the host\n{}: {}",
+                whole(table[at]),
+                whole(host[at]),
+                self.times.label,
+                whole(time.round() as u64)
+            );
+            let to = x.part(time).min(1.0);
+            chart.hover(canvas, std::mem::replace(&mut from, to), to, text);
+        }
         let entries = self.queue.of(&self.ranks[0].tagged).entries;
         let part = self.y.part(entries as f64);
         if part <= 1.0 && entries > 0 {
@@ -139,7 +153,7 @@ impl<'a> LengthPanel<'a> {
         value: impl Fn(usize) -> u64,
         chart: &Chart,
     ) -> Vec<(f64, f64)> {
-        let x = Scale::Span(self.times.most);
+        let x = Scale::span(self.times.most);
         let positions = self.times.positions(lengths).into_iter().enumerate();
         let shown = positions.take_while(|(_, time)| *time <= self.times.most);
         shown.map(|(at, time)| chart.at(x.part(time), self.y.part(value(at) as f64))).collect()
