@@ -80,9 +80,11 @@ pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
         add(
             "fill",
             "Who fills the queues",
-            "The same, by the communicator of each element, from the traces. `tcam show --by` has \
-             tags, peers and kinds, too.",
-            fill::HEIGHT,
+            "The same, by the communicator of each element, from the traces. If one communicator \
+             has nearly all elements, the colours are their tags. If one tag has nearly all, the \
+             colours are their peers. Tags or ranks that follow each other share a colour. `tcam \
+             show --by` has a line for each.",
+            fill.height(),
             Box::new(move |canvas| fill.draw(canvas)),
         );
     }

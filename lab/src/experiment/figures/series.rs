@@ -13,7 +13,7 @@ use crate::text::{entries, whole};
 
 pub(crate) const HEIGHT: u32 = 900;
 /// Width by which a step reaches into the next one, so that no seam shows between them.
-const OVERLAP: f64 = 0.7;
+const OVERLAP: f64 = 1.0;
 const PALE: RGBColor = RGBColor(0xb8, 0xb8, 0xb8);
 
 /// The time axis: time in a suitable unit or, if no clock was read, the number of operations.
