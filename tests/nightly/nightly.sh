@@ -45,6 +45,8 @@ waits() {
     python3 tests/nightly/settings.py
     say "Running programs, watched"
     python3 tests/nightly/watch.py
+    say "Pages in a browser"
+    python3 tests/nightly/page.py
     say "Growth with the number of ranks"
     python3 tests/nightly/scale.py
     say "Models of host engines, learned again"
@@ -59,7 +61,7 @@ if [ -n "$lane" ]; then
     exit
 fi
 # shellcheck disable=SC2086
-need_packages $build_packages $test_packages binutils environment-modules man-db
+need_packages $build_packages $test_packages binutils chromium environment-modules man-db
 need_cargo
 mind_room 2500
 need_mpich

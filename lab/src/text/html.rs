@@ -25,12 +25,30 @@ pub(crate) fn section(heading: &str, content: &str) -> String {
     format!("<section>\n<h2>{}</h2>\n{content}</section>\n", escaped(heading))
 }
 
-/// Returns a table with its title.
+/// Largest number of characters of a name, which is wrapped only on a phone.
+const NAME: usize = 34;
+
+/// Returns a table with its title. Columns of text may be wrapped, columns of numbers may not.
 pub(crate) fn table(sheet: &Sheet) -> String {
+    let is_text = |cell: &String| {
+        let is_word =
+            cell.starts_with(|first: char| !first.is_ascii_digit() && !"<>-".contains(first));
+        is_word && (cell.contains(' ') || cell.len() > 8)
+    };
+    let classes: Vec<_> = (0..sheet.header.len())
+        .map(|column| {
+            let cells = || sheet.rows.iter().map(|row| &row[column]);
+            match cells().any(is_text) {
+                false => "",
+                true if cells().all(|cell| cell.chars().count() <= NAME) => " class=\"name\"",
+                true => " class=\"text\"",
+            }
+        })
+        .collect();
     let cells = |tag: &str, cells: &[String]| {
-        cells
-            .iter()
-            .fold(String::new(), |row, cell| format!("{row}<{tag}>{}</{tag}>", escaped(cell)))
+        cells.iter().zip(&classes).fold(String::new(), |row, (cell, class)| {
+            format!("{row}<{tag}{class}>{}</{tag}>", escaped(cell))
+        })
     };
     let mut text = format!(
         "<div class=\"sheet\"><table>\n<caption>{}</caption>\n<thead><tr>{}</tr></thead>\n<tbody>\n",
@@ -66,4 +84,23 @@ pub(crate) fn lack(text: &str) -> String {
 /// Escapes text, so that it contains no markup.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_columns_of_numbers_keep_their_width() {
+        let mut sheet = Sheet::new("", ["", "entries", "holds", "left to the host"]);
+        for cells in [["alpu", "0 to 5 %", "yes", ""], ["uet", "< 1 %", "no", "has no UMQ"]] {
+            sheet.row(cells.map(str::to_owned));
+        }
+        let page = table(&sheet);
+        for cell in ["<td>alpu", "<td>&lt; 1 %", "<td>no", "<td class=\"name\">has no"] {
+            assert!(page.contains(cell), "{page}");
+        }
+        sheet.rows[1][3] = "a sentence that is wrapped on every screen".to_owned();
+        assert!(table(&sheet).contains("<td class=\"text\">a sentence"));
+    }
 }
