@@ -177,7 +177,7 @@ def mixed(arguments, programs):
     # The tables are made from the reports, which are complete, and the need of a NIC from the traces.
     done = tcam(arguments, "show", place / "b")
     tables, _, needed = done.stdout.partition(lack)
-    told = "INCOMPLETE" not in tables and "a NIC of" not in tables and "a NIC of" in needed
+    told = "INCOMPLETE" not in tables and "A NIC of" not in tables and "A NIC of" in needed
     check(done.returncode == INCOMPLETE and told, f"mixed, reports: {done.returncode} {done.stdout}")
     done = tcam(arguments, "show", place / "a" / "0.json", place / "a" / "1.json", place / "b" / "2.json", place / "b" / "3.json")
     told = "ranks of several runs" in done.stdout and "2 runs, whose counts tell nothing together" in done.stderr

@@ -212,7 +212,10 @@ impl Facts {
                 needs,
                 entries,
                 suffices_in: judged.iter().filter(|of| of.suffices).count(),
-                fits_in: judged.iter().filter(|of| of.overflowed == 0 || is_enough).count(),
+                fits_in: judged
+                    .iter()
+                    .filter(|of| of.overflowed == 0 || !pool && is_enough)
+                    .count(),
                 cpu_list_percent: Range::of(of(0).map(|run| run.cost)),
                 with_way_percent: Range::of(of(1).map(|run| run.cost)),
             });

@@ -348,3 +348,16 @@ fn a_run_without_tagged_messages_has_no_facts() {
     let seconds = (SHIFT + SECOND.ns()) as f64 * 1e-9;
     assert_near(cost, [100.0 * FIRST.cost() as f64 * 1e-12 / seconds; 2]);
 }
+
+#[test]
+fn an_endpoint_may_use_all_entries_of_its_engine() {
+    for (receives, fits_in) in [(16_384, 1), (16_385, 0)] {
+        let many = RankOps { receives, messages: 0, takes: false };
+        let Recording { found, _directory } = recording([many, SECOND], |_| {});
+        let facts = Facts::of(&[&found], models::specific(), false).unwrap();
+        for name in ["cassini-hybrid", "cassini-hardware"] {
+            let of = device(&facts, name);
+            assert_eq!((of.needs[0].most, of.fits_in), (4 * receives, fits_in), "{name}");
+        }
+    }
+}

@@ -349,10 +349,11 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
     let mut text = facts.lack.as_deref().map_or_else(String::new, html::lack);
     text += &paragraph(&format!("{}.", ran(facts)));
     text += &verdict(facts).map_or_else(String::new, |verdict| paragraph(&verdict));
-    let [[title, rank, nic], rows @ ..] = need_rows(facts);
+    let [[title, rank, nic], rows @ .., [_, of_rank, of_nic]] = need_rows(facts);
     let mut needs = Sheet::new(title, ["", &rank, &nic]);
     rows.into_iter().for_each(|cells| needs.row(cells));
     text += &html::table(&needs);
+    text += &paragraph(&format!("The largest sums are those of {of_rank} and a NIC of {of_nic}."));
     if let Some(picture) = drawn(facts) {
         let reading = "A NIC whose ranks share that many entries for all that they hold: what of the \
                        receives and unexpected messages enters the table immediately, and the share of \

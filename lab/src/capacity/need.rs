@@ -253,7 +253,7 @@ pub(crate) fn nic_sentence<'a>(
     let at_least = if is_lower_bound { "at least " } else { "" };
     let order = if most.peak_total.is_one() { "" } else { " in the order of the recorded times" };
     Some(format!(
-        "a NIC of {} needs {at_least}{range}{}: {} at the same time{order}",
+        "A NIC of {} needs {at_least}{range}{}: {} at the same time{order}",
         most.name(),
         entries(most.peak_total.most),
         most.parts()

@@ -250,16 +250,16 @@ fn a_need_is_described_by_its_ranks_and_parts() {
     let (small, large) = (need(&with), need(&without));
     assert_eq!(
         sentence(&[&large]),
-        "a NIC of rank 3 needs 2,001 entries: 1 receive and 2,000 unexpected messages at the same time"
+        "A NIC of rank 3 needs 2,001 entries: 1 receive and 2,000 unexpected messages at the same time"
     );
     assert_eq!(
         sentence(&[&small, &large]),
-        "a NIC of rank 3 needs 95 to 2,001 entries: 1 receive and 2,000 unexpected messages at the same time"
+        "A NIC of rank 3 needs 95 to 2,001 entries: 1 receive and 2,000 unexpected messages at the same time"
     );
     let uncertain = PeakNeed { peak_total: Range { least: 1990, most: 2001 }, ..without };
     assert_eq!(
         sentence(&[&need(&uncertain)]),
-        "a NIC of rank 3 needs 1,990 to 2,001 entries: 1 receive and 2,000 unexpected messages at the \
+        "A NIC of rank 3 needs 1,990 to 2,001 entries: 1 receive and 2,000 unexpected messages at the \
          same time in the order of the recorded times"
     );
     // Only uncertain needs have a note.

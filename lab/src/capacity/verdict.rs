@@ -261,7 +261,7 @@ impl Swept {
                     let least = least.map(|sizes| sizes.least).min().unwrap_or(size);
                     let range =
                         if least < size { format!("{} to ", whole(least)) } else { String::new() };
-                    let needs = format!("a NIC needs a pool of {at_least}{range}{}", entries(size));
+                    let needs = format!("A NIC needs a pool of {at_least}{range}{}", entries(size));
                     format!("{needs}: {name} held {parts} at the same time{unused}")
                 }
                 None => {
@@ -272,7 +272,7 @@ impl Swept {
         let [prq, umq] = self.peaks();
         if !self.has_umq() {
             return format!(
-                "a rank needs a table of {at_least}{}: the PRQ{} at the same time; unexpected messages \
+                "A rank needs a table of {at_least}{}: the PRQ{} at the same time; unexpected messages \
                  have no table",
                 entries(size),
                 peak_text(&prq)
@@ -284,7 +284,7 @@ impl Swept {
             (&prq, "PRQ", &umq, "UMQ")
         };
         format!(
-            "a rank needs tables of {at_least}{}: the {name}{} held that many at the same time, the \
+            "A rank needs tables of {at_least}{}: the {name}{} held that many at the same time, the \
              {other}{} at most {}",
             entries(size),
             of_rank(worst),
@@ -466,7 +466,7 @@ mod tests {
         let [first, second] = reading(points);
         assert_eq!(
             first,
-            "a rank needs tables of 1,997 entries: the PRQ of rank 1 held that many at the same time, the UMQ at most 0"
+            "A rank needs tables of 1,997 entries: the PRQ of rank 1 held that many at the same time, the UMQ at most 0"
         );
         assert!(
             second.starts_with("at 1,024 entries 48.6 % spill (PRQ 48.6 %, UMQ 0.0 %)"),
@@ -496,7 +496,7 @@ mod tests {
         let [first, _] = reading(points);
         assert_eq!(
             first,
-            "a rank needs tables of 190 entries: the UMQ held that many at the same time, the PRQ of rank 1 at most 8"
+            "A rank needs tables of 190 entries: the UMQ held that many at the same time, the PRQ of rank 1 at most 8"
         );
     }
 
