@@ -82,7 +82,7 @@ impl Lengths {
     /// Returns true if nothing was recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.us.is_empty()
+        self.columns().iter().all(|column| column.is_empty())
     }
 
     fn columns(&self) -> [&Vec<u64>; 5] {

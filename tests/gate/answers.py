@@ -60,7 +60,7 @@ def crashes(arguments, mpi, programs):
             # The last 10 ms may be missing, but the program polled for longer.
             check(of_1 and posts(of_1) >= 100, f"{what}: {posts(of_1) if of_1 else sorted(place.iterdir())}")
             check(of_1.get("written_at") == "running", f"{what}: {of_1.get('written_at')}")
-            check("CUT SHORT" in tcam(arguments, "show", place / "1.json").stdout, f"{what}: rank 1")
+            check("were cut short" in tcam(arguments, "show", place / "1.json").stdout, f"{what}: rank 1")
             check(not list(place.glob("*.draft")), f"{what}: {sorted(place.iterdir())}")
             done = tcam(arguments, *words, "--partial", "--", *program)
             # With --partial the program's own exit status counts; MPICH's launcher returns 0 after

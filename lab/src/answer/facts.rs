@@ -152,11 +152,17 @@ impl Facts {
             needs.push(need);
             lates.push(late);
         }
-        let most = needs.iter().zip(runs).rev().max_by_key(|(need, _)| need.nic().peak_total.most);
-        let (_, largest) = most.expect("there is a run");
+        let most = (0..runs.len()).rev().max_by_key(|&run| needs[run].nic().peak_total.most);
+        let number = most.expect("there is a run");
+        let largest = runs[number];
         let fills = play::with_bar(largest, 1, |bar| {
             Ok(by::readings(&fill::of(largest, TimeWindow::ALL, bar)?))
         })?;
+        let in_run = match runs.len() {
+            1 => String::new(),
+            all => format!("In run {} of {all}, ", number + 1),
+        };
+        let fills = fills.into_iter().map(|fill| format!("{in_run}{fill}")).collect();
         let nic = Needed::of(&needs, |need| &need.nics, lates.iter().map(|late| late.nic));
         let sizes = if is_drawn { sizes_below(nic.peak_total.most) } else { Vec::new() };
         let both = |settings: Settings| [false, true].map(|way| with_costs(&settings, way));

@@ -240,6 +240,13 @@ fn hints(facts: &Facts) -> Vec<String> {
     if facts.runs == 1 {
         hints.push("One run shows no spread: record three.".into());
     }
+    hints.push(match facts.nodes {
+        None => "All ranks of a host share one NIC, which also gets the messages within the host. \
+                 --ppn P: a NIC has P ranks, and gets the messages between nodes only."
+            .into(),
+        Some(1) => "One node is assumed: messages within a node are left out.".into(),
+        Some(nodes) => format!("{nodes} nodes are assumed: messages within a node are left out."),
+    });
     hints.extend(facts.fills.iter().map(|fill| format!("{fill}.")));
     hints.extend(facts.shares.iter().map(|note| format!("{note}.")));
     if !facts.generated {
@@ -249,13 +256,6 @@ fn hints(facts: &Facts) -> Vec<String> {
             2 * WAY_NS / 1000
         ));
     }
-    hints.push(match facts.nodes {
-        None => "All ranks of a host share one NIC, which also gets the messages within the host. \
-                 --ppn P: a NIC has P ranks, and gets the messages between nodes only."
-            .into(),
-        Some(1) => "One node is assumed: messages within a node are left out.".into(),
-        Some(nodes) => format!("{nodes} nodes are assumed: messages within a node are left out."),
-    });
     if !facts.generated && facts.seconds.most < SHORT {
         hints.push(
             "Much of so short a run is its start: the costs of a longer one are higher.".into(),
@@ -383,7 +383,10 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
 pub(crate) fn by_placement(all: &[Facts]) -> Sheet {
     let title = "Entries needed with P ranks of a NIC, and whether a device holds all, with its cost \
                  on the host (+1 us each) in per cent of the run's time";
-    let mut sheet = Sheet { title: title.to_owned(), ..Sheet::default() };
+    let is_least = all.iter().any(is_lower_bound);
+    let title =
+        if is_least { title.replacen("needed", "needed at least", 1) } else { title.to_owned() };
+    let mut sheet = Sheet { title, ..Sheet::default() };
     let mut row = |name: &str, cell: &dyn Fn(&Facts) -> String| {
         let cells = all.iter().map(cell);
         sheet.rows.push(std::iter::once(name.to_owned()).chain(cells).collect());
@@ -402,6 +405,7 @@ pub(crate) fn by_placement(all: &[Facts]) -> Sheet {
                 return String::new();
             };
             match of.with_way_percent {
+                _ if facts.messages.most == 0 => "-".to_owned(),
                 Range { most, .. } if most > 0.0 && !facts.generated => {
                     format!("{}, {}", holds(of, facts), share(most))
                 }

@@ -27,7 +27,7 @@ impl Rank {
 
     /// Returns the number of entries that the searches of both queues compared.
     pub(crate) fn compared(&self) -> u64 {
-        QueueKind::BOTH.iter().map(|queue| queue.compared(self)).sum()
+        QueueKind::BOTH.iter().fold(0, |sum, queue| sum.saturating_add(queue.compared(self)))
     }
 }
 
@@ -79,6 +79,6 @@ impl QueueKind {
     /// Returns the number of entries that the searches of a rank in this queue compared.
     pub(crate) fn compared(self, rank: &Rank) -> u64 {
         let depth = &self.of(&rank.tagged).search_depth;
-        depth.hit_entries + depth.miss_entries
+        depth.hit_entries.saturating_add(depth.miss_entries)
     }
 }

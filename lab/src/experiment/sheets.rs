@@ -7,7 +7,7 @@ use super::{Experiment, QueueKind, Rank};
 use crate::results::summary::spilled;
 use crate::results::summary_text;
 use crate::stats::depth_quantile;
-use crate::text::{Sheet, count, percent, share, whole};
+use crate::text::{Sheet, count, percent, share, total, whole};
 
 /// Largest number of ranks in a table by default.
 pub(crate) const WORST: usize = 10;
@@ -28,9 +28,11 @@ pub(crate) fn all(experiment: &Experiment, most: Option<usize>) -> Vec<Sheet> {
 
 /// Returns the share of the matches that were in the table, in per cent.
 fn in_table(queues: [&QueueCounters; 2]) -> f64 {
-    let table: u64 = queues.iter().map(|queue| queue.table_matches).sum();
-    let host: u64 = queues.iter().map(|queue| queue.host_matches).sum();
-    percent(table, table + host)
+    let [table, host] = [
+        total(queues.map(|queue| queue.table_matches)),
+        total(queues.map(|queue| queue.host_matches)),
+    ];
+    percent(table, total([table, host]))
 }
 
 /// Returns the table of ranks, those that need most first.
@@ -57,7 +59,7 @@ fn ranks(experiment: &Experiment, most: usize) -> Sheet {
     for rank in ranks.into_iter().take(most) {
         let Rank { number, tagged, .. } = rank;
         let (prq, umq) = (&tagged.prq, &tagged.umq);
-        let searches = prq.searches + umq.searches;
+        let searches = total([prq.searches, umq.searches]);
         sheet.row([
             number.to_string(),
             whole(tagged.posts),
@@ -85,16 +87,17 @@ fn kinds(experiment: &Experiment) -> Sheet {
     let tagged = &experiment.sum.tagged;
     let queues = tagged.prq.kinds.iter().zip(tagged.umq.kinds.iter());
     for ((name, kind), ((_, prq), (_, umq))) in tagged.kinds.iter().zip(queues) {
-        let matched = kind.table_matches + kind.host_matches;
+        let matched = total([kind.table_matches, kind.host_matches]);
         let part = |part| format!("{} ({})", whole(part), share(percent(part, matched)));
-        let spills = [prq, umq].map(|queue| queue.block_reasons.iter().map(|of| of.1).sum::<u64>());
+        let spills = [prq, umq]
+            .map(|queue| queue.block_reasons.iter().fold(0, |sum, of| total([sum, of.1])));
         sheet.row([
             name.to_owned(),
             whole(kind.posts),
             whole(kind.arrivals),
             part(kind.table_matches),
             part(kind.host_matches),
-            whole(spills[0] + spills[1]),
+            whole(total(spills)),
         ]);
     }
     sheet
@@ -174,8 +177,8 @@ fn reasons(experiment: &Experiment) -> Sheet {
         sheet.row([
             queue.name().to_owned(),
             reason.to_owned(),
-            whole(collective + rest),
-            share(percent(collective + rest, inserts)),
+            whole(total([collective, rest])),
+            share(percent(total([collective, rest]), inserts)),
             whole(collective),
             whole(rest),
         ]);

@@ -147,10 +147,11 @@ fn compare(replayed: &[Report], traces: &[Trace], live: &[Report]) -> Result<u8,
             }
             contexts += 1;
             let counters = [of_replay, of_run].map(without_times);
-            if counters[0] != counters[1] {
+            let differences = differences(&counters)?;
+            if !differences.is_empty() {
                 different += 1;
                 let rank = report.rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
-                eprint!("{rank}{name}:\n{}", differences(&counters)?);
+                eprint!("{rank}{name}:\n{differences}");
             }
         }
     }

@@ -2,13 +2,15 @@
 //! Finds the variables that a job script sets, and the number of ranks of a node.
 //!
 //! ```text
-//! words of the script, as a shell splits them    quotes, backslashes, comments, here documents
-//! NAME=VALUE, in any place                       NAME=VALUE cmd, export, env, mpirun -x
-//! --export=NAME=VALUE,...                        srun
-//! setenv NAME VALUE, -genv NAME VALUE            csh, mpiexec
+//! words of the script, as a shell splits them      quotes, expansions, comments, here documents
+//! NAME=VALUE before a command, after export, env   sh, bash
+//! setenv NAME VALUE                                csh
+//! options of launchers that pass a variable        -x, -genv, --export
 //! ```
-//! Nothing is run. A value with `$` or a backtick is known only to the shell.
+//! Nothing is run, and branches are not followed: each assignment counts. A value with an expansion
+//! is known only to the shell.
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -19,6 +21,31 @@ use crate::error::Error;
 
 /// Largest size of a script in bytes.
 const LONGEST: u64 = 4 << 20;
+/// Words before a command.
+const BEFORE: [&str; 13] = [
+    "then", "do", "else", "elif", "if", "while", "until", "!", "time", "exec", "nohup", "command",
+    "{",
+];
+/// Commands that set variables to the words behind them.
+const EXPORTS: [&str; 5] = ["export", "declare", "typeset", "readonly", "local"];
+/// Commands with options that pass a variable, and the comments with such options.
+const LAUNCHERS: [&str; 15] = [
+    "srun",
+    "sbatch",
+    "salloc",
+    "mpirun",
+    "mpiexec",
+    "mpiexec.hydra",
+    "orterun",
+    "prterun",
+    "prun",
+    "aprun",
+    "flux",
+    "jsrun",
+    "qsub",
+    "#SBATCH",
+    "#PBS",
+];
 
 /// A variable that is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +72,15 @@ struct Word {
     line: usize,
     /// True if the shell replaces a part of it.
     computed: bool,
+}
+
+/// Assignments while a script is read. `None` is one that `unset` has removed.
+#[derive(Default)]
+struct Reading<'a> {
+    name: &'a str,
+    found: Vec<Option<Assignment>>,
+    by_name: BTreeMap<String, Vec<usize>>,
+    ranks_a_node: Option<NonZeroU32>,
 }
 
 impl Script {
@@ -80,182 +116,359 @@ impl Script {
         Self::of(&text, &name).map_err(|why| Error::file(path, why))
     }
 
-    /// Finds what a text sets. `name` precedes the number of a line. Fails if a quote or a here
-    /// document is not closed.
+    /// Finds what a text sets. `name` precedes the number of a line. Fails if a quote, a parenthesis
+    /// or a here document is not closed.
     fn of(text: &str, name: &str) -> Result<Self, String> {
-        let mut script = Self::default();
-        for command in commands(text)? {
-            script.add(&command, name);
+        let mut reading = Reading { name, ..Reading::default() };
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut lexer = Lexer { chars: text.chars().collect(), line: 1, ..Lexer::default() };
+        lexer.read()?;
+        lexer.commands.iter().for_each(|command| reading.command(command));
+        Ok(Self {
+            assignments: reading.found.into_iter().flatten().collect(),
+            ranks_a_node: reading.ranks_a_node,
+        })
+    }
+}
+
+impl Reading<'_> {
+    /// Adds what a command sets.
+    fn command(&mut self, words: &[Word]) {
+        let mut words = words;
+        while let [first, rest @ ..] = words {
+            if !self.assign(&first.text, first) && !BEFORE.contains(&first.text.as_str()) {
+                break;
+            }
+            words = rest;
         }
-        Ok(script)
+        let [command, rest @ ..] = words else { return };
+        match command.text.rsplit('/').next().unwrap_or_default() {
+            of if EXPORTS.contains(&of) => rest.iter().for_each(|word| {
+                self.assign(&word.text, word);
+            }),
+            "env" => {
+                let options = rest.iter().take_while(|word| word.text.starts_with('-')).count();
+                self.command(&rest[options..]);
+            }
+            "setenv" => {
+                if let [name, value, ..] = rest {
+                    self.set(&name.text, (!value.computed).then(|| value.text.clone()), name.line);
+                }
+            }
+            "unset" | "unsetenv" => {
+                for at in rest.iter().filter_map(|word| self.by_name.remove(&word.text)).flatten() {
+                    self.found[at] = None;
+                }
+            }
+            of if LAUNCHERS.contains(&of) => self.options(rest),
+            _ => {}
+        }
     }
 
-    fn add(&mut self, command: &[Word], name: &str) {
-        let place = |word: &Word| format!("{name}:{}", word.line);
-        let mut words = command.iter().peekable();
-        while let Some(word) = words.next() {
-            let next = words.peek().copied();
-            let option = word.text.trim_start_matches('-');
-            match (word.text.as_str(), next) {
-                ("setenv" | "-genv" | "-env", Some(named)) if is_name(&named.text) => {
-                    let value = command.iter().skip_while(|of| *of != named).nth(1);
-                    let value = value.filter(|value| !value.computed);
-                    self.assignments.push(Assignment {
-                        name: named.text.clone(),
-                        value: value.map(|value| value.text.clone()),
-                        place: place(word),
-                    });
-                    continue;
+    /// Adds what the options of a launcher pass.
+    fn options(&mut self, words: &[Word]) {
+        for (at, word) in words.iter().enumerate() {
+            let (option, inside) = match word.text.split_once('=') {
+                Some((option, value)) if option.starts_with('-') => (option, Some(value)),
+                _ => (word.text.as_str(), None),
+            };
+            let next = words.get(at + 1);
+            let (value, of) = match (inside, next) {
+                (Some(value), _) => (value, word),
+                (None, Some(next)) => (next.text.as_str(), next),
+                (None, None) => continue,
+            };
+            match option {
+                "--export" | "-v" => value.split(',').for_each(|part| {
+                    self.assign(part, of);
+                }),
+                "-x" | "--env" | "-e" | "-E" => {
+                    self.assign(value, of);
                 }
-                ("unset" | "unsetenv", _) => {
-                    let gone: Vec<_> = command.iter().map(|word| word.text.as_str()).collect();
-                    self.assignments.retain(|of| !gone.contains(&of.name.as_str()));
-                    return;
+                "-genv" | "--genv" | "-env" => {
+                    if let Some(value) = words.get(at + 2) {
+                        let text = (!value.computed).then(|| value.text.clone());
+                        self.set(&of.text, text, of.line);
+                    }
                 }
+                "--ntasks-per-node" | "--tasks-per-node" | "-ppn" | "--ppn" => self.per_node(value),
+                // Open MPI: ppr:64:node
+                "--map-by" => {
+                    let number = value.strip_prefix("ppr:").and_then(|of| of.strip_suffix(":node"));
+                    number.into_iter().for_each(|number| self.per_node(number));
+                }
+                // PBS: select=4:ncpus=128:mpiprocs=64, or nodes=4:ppn=64
+                "-l" => value.split(':').for_each(|part| {
+                    let number =
+                        part.strip_prefix("mpiprocs=").or_else(|| part.strip_prefix("ppn="));
+                    number.into_iter().for_each(|number| self.per_node(number));
+                }),
                 _ => {}
             }
-            if let Some(list) = word.text.strip_prefix("--export=") {
-                list.split(',').for_each(|part| self.assign(part, word, &place(word)));
-            } else {
-                self.assign(word.text.trim_start_matches("--env="), word, &place(word));
-            }
-            let per_node = ["ntasks-per-node", "tasks-per-node", "ppn", "map-by=ppr"];
-            let number = match option.split_once('=') {
-                Some((name, number)) if per_node.contains(&name) => Some(number),
-                None if option != word.text && per_node.contains(&option) => {
-                    next.map(|next| next.text.as_str())
-                }
-                // PBS: select=4:ncpus=64:mpiprocs=64
-                _ => word.text.split(':').find_map(|part| part.strip_prefix("mpiprocs=")),
-            };
-            if let Some(number) = number.and_then(|number| number.parse().ok()) {
-                self.ranks_a_node = Some(number);
-            }
         }
     }
 
-    /// Adds an assignment, if a part of a word is one.
-    fn assign(&mut self, part: &str, word: &Word, place: &str) {
+    fn per_node(&mut self, number: &str) {
+        self.ranks_a_node = number.parse().ok().or(self.ranks_a_node);
+    }
+
+    /// Adds an assignment, if a part of a word is one. Returns true if it is one.
+    fn assign(&mut self, part: &str, word: &Word) -> bool {
         let Some((name, value)) = part.split_once('=').filter(|(name, _)| is_name(name)) else {
-            return;
+            return false;
         };
-        self.assignments.push(Assignment {
-            name: name.to_owned(),
-            value: (!word.computed).then(|| value.to_owned()),
-            place: place.to_owned(),
-        });
+        self.set(name, (!word.computed).then(|| value.to_owned()), word.line);
+        true
+    }
+
+    fn set(&mut self, name: &str, value: Option<String>, line: usize) {
+        if !is_name(name) {
+            return;
+        }
+        self.by_name.entry(name.to_owned()).or_default().push(self.found.len());
+        let place = format!("{}:{line}", self.name);
+        self.found.push(Some(Assignment { name: name.to_owned(), value, place }));
     }
 }
 
-/// Returns true for the name of a variable in capital letters.
+/// Returns true for the name of a variable.
 fn is_name(text: &str) -> bool {
-    let is_part = |char: char| char.is_ascii_uppercase() || char.is_ascii_digit() || char == '_';
-    text.starts_with(|char: char| char.is_ascii_uppercase()) && text.chars().all(is_part)
+    let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    text.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_')
+        && text.chars().all(is_part)
 }
 
-/// Splits a script into its commands, and these into words. A comment `#SBATCH` or `#PBS` is a
-/// command.
-fn commands(text: &str) -> Result<Vec<Vec<Word>>, String> {
-    let (mut all, mut command, mut word) = (Vec::new(), Vec::new(), None::<Word>);
-    let (mut line, mut chars) = (1, text.chars().peekable());
-    // Ends of the here documents that begin after this line.
-    let mut documents: Vec<String> = Vec::new();
-    while let Some(char) = chars.next() {
-        let start =
-            |word: &mut Option<Word>| _ = word.get_or_insert(Word { line, ..Word::default() });
-        match char {
-            '\\' => match chars.next() {
-                Some('\n') => line += 1,
-                Some(char) => {
-                    start(&mut word);
-                    word.as_mut().expect("it was started").text.push(char);
+/// Splits a script into commands, and these into words. A comment `#SBATCH` or `#PBS` is a command.
+#[derive(Default)]
+struct Lexer {
+    chars: Vec<char>,
+    at: usize,
+    line: usize,
+    /// Ends of the here documents that begin after this line, and whether tabs before them count.
+    documents: Vec<(String, bool)>,
+    word: Option<Word>,
+    command: Vec<Word>,
+    commands: Vec<Vec<Word>>,
+}
+
+impl Lexer {
+    fn next(&mut self) -> Option<char> {
+        let char = *self.chars.get(self.at)?;
+        self.at += 1;
+        self.line += usize::from(char == '\n');
+        Some(char)
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    fn next_if(&mut self, is: impl Fn(char) -> bool) -> Option<char> {
+        self.peek().filter(|char| is(*char))?;
+        self.next()
+    }
+
+    fn word(&mut self) -> &mut Word {
+        let line = self.line;
+        self.word.get_or_insert(Word { line, ..Word::default() })
+    }
+
+    fn end_word(&mut self) {
+        self.command.extend(self.word.take());
+    }
+
+    fn end_command(&mut self) {
+        self.end_word();
+        if !self.command.is_empty() {
+            self.commands.push(std::mem::take(&mut self.command));
+        }
+    }
+
+    fn read(&mut self) -> Result<(), String> {
+        while let Some(char) = self.next() {
+            match char {
+                '\\' => match self.next() {
+                    Some('\n') | None => {}
+                    Some(char) => self.word().text.push(char),
+                },
+                '\'' | '"' => self.quote(char)?,
+                '$' | '`' => self.expansion(char)?,
+                '#' if self.word.is_none() => self.comment(),
+                '(' if self.word.as_ref().is_some_and(|word| word.text.ends_with('=')) => {
+                    self.word().computed = true;
+                    self.parentheses(1)?;
                 }
-                None => {}
-            },
-            '\'' | '"' => {
-                start(&mut word);
-                let word = word.as_mut().expect("it was started");
-                let began = line;
-                loop {
-                    match chars.next() {
-                        None => {
-                            return Err(format!(
-                                "line {began}: a quote is not closed: is the file cut off?"
-                            ));
+                '(' if self.word.is_none() && self.next_if(|char| char == '(').is_some() => {
+                    self.parentheses(2)?;
+                }
+                '<' if self.next_if(|char| char == '<').is_some() => self.document(),
+                '<' | '>' => {
+                    self.end_word();
+                    while self.next_if(|char| "<>&|".contains(char)).is_some() {}
+                    self.word().text.push(char);
+                    self.end_word();
+                }
+                ' ' | '\t' | '\r' => self.end_word(),
+                ';' | '&' | '|' | '(' | ')' => self.end_command(),
+                '\n' => {
+                    self.end_command();
+                    self.skip_documents()?;
+                }
+                char => self.word().text.push(char),
+            }
+        }
+        self.end_command();
+        Ok(())
+    }
+
+    /// Reads a quote to its end, into the word.
+    fn quote(&mut self, quote: char) -> Result<(), String> {
+        let began = self.line;
+        self.word();
+        loop {
+            match self.next() {
+                None => return Err(open("a quote", began)),
+                Some(char) if char == quote => return Ok(()),
+                Some('\\') if quote == '"' => match self.next() {
+                    Some('\n') | None => {}
+                    Some(char) => {
+                        if !"$`\"\\".contains(char) {
+                            self.word().text.push('\\');
                         }
-                        Some(end) if end == char => break,
-                        Some('\\') if char == '"' => word.text.extend(chars.next()),
-                        Some(inside) => {
-                            line += usize::from(inside == '\n');
-                            word.computed |= char == '"' && matches!(inside, '$' | '`');
-                            word.text.push(inside);
-                        }
+                        self.word().text.push(char);
                     }
-                }
-            }
-            '#' if word.is_none() => {
-                let mut comment = String::new();
-                while let Some(&next) = chars.peek().filter(|next| **next != '\n') {
-                    comment.push(next);
-                    chars.next();
-                }
-                let directive = ["SBATCH", "PBS"].iter().find_map(|of| comment.strip_prefix(of));
-                let words = directive.into_iter().flat_map(str::split_whitespace);
-                let words = words.map(|text| Word { text: text.to_owned(), line, computed: false });
-                all.push(words.collect());
-            }
-            '<' if chars.peek() == Some(&'<') => {
-                chars.next();
-                let mut end = String::new();
-                let is_end = |char: &char| !char.is_whitespace() && !";|&<>()".contains(*char);
-                while let Some(char) =
-                    chars.next_if(|char| is_end(char) || end.is_empty() && *char == ' ')
-                {
-                    end.push(char);
-                }
-                let end = end.trim().trim_start_matches('-').replace(['\'', '"', '\\'], "");
-                // Three signs are a here string, which has no further lines.
-                documents.extend((!end.is_empty()).then_some(end));
-            }
-            ' ' | '\t' | '\r' => command.extend(word.take()),
-            '\n' | ';' | '&' | '|' | '(' | ')' | '{' | '}'
-                if char == '\n' || word.is_none() || ";&|".contains(char) =>
-            {
-                command.extend(word.take());
-                all.push(std::mem::take(&mut command));
-                if char == '\n' {
-                    line += 1;
-                    for end in documents.drain(..) {
-                        let mut found = false;
-                        while chars.peek().is_some() && !found {
-                            let mut text = String::new();
-                            while let Some(char) = chars.next_if(|char| *char != '\n') {
-                                text.push(char);
-                            }
-                            chars.next();
-                            line += 1;
-                            found = text.trim() == end;
-                        }
-                        if !found {
-                            return Err(format!(
-                                "no end {end} of a here document: is the file cut off?"
-                            ));
-                        }
-                    }
-                }
-            }
-            char => {
-                start(&mut word);
-                let word = word.as_mut().expect("it was started");
-                word.computed |= matches!(char, '$' | '`');
-                word.text.push(char);
+                },
+                Some(char @ ('$' | '`')) if quote == '"' => self.expansion(char)?,
+                Some(char) => self.word().text.push(char),
             }
         }
     }
-    command.extend(word);
-    all.push(command);
-    all.retain(|command| !command.is_empty());
-    Ok(all)
+
+    /// Reads an expansion, or a quote `$'...'`.
+    fn expansion(&mut self, char: char) -> Result<(), String> {
+        let began = self.line;
+        if char == '$' && self.next_if(|char| char == '\'').is_some() {
+            loop {
+                match self.next() {
+                    None => return Err(open("a quote", began)),
+                    Some('\'') => return Ok(()),
+                    Some('\\') => {
+                        let char = self.next();
+                        self.word().text.extend(char);
+                    }
+                    Some(char) => self.word().text.push(char),
+                }
+            }
+        }
+        let word = self.word();
+        word.computed = true;
+        word.text.push(char);
+        match char {
+            '$' if self.next_if(|char| char == '(').is_some() => self.parentheses(1),
+            '$' if self.next_if(|char| char == '{').is_some() => self.skip_to('}'),
+            '`' => self.skip_to('`'),
+            _ => Ok(()),
+        }
+    }
+
+    /// Skips to a character that is not in quotes.
+    fn skip_to(&mut self, end: char) -> Result<(), String> {
+        let began = self.line;
+        loop {
+            match self.next() {
+                None => return Err(open(&format!("a part that ends with {end}"), began)),
+                Some(char) if char == end => return Ok(()),
+                Some(char) => self.skip_quoted(char)?,
+            }
+        }
+    }
+
+    /// Skips to the end of parentheses, of which `depth` are open.
+    fn parentheses(&mut self, mut depth: usize) -> Result<(), String> {
+        let began = self.line;
+        while depth > 0 {
+            match self.next() {
+                None => return Err(open("a parenthesis", began)),
+                Some('(') => depth += 1,
+                Some(')') => depth -= 1,
+                Some(char) => self.skip_quoted(char)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Skips what a character inside of an expansion quotes.
+    fn skip_quoted(&mut self, char: char) -> Result<(), String> {
+        let began = self.line;
+        match char {
+            '\\' => drop(self.next()),
+            '\'' => while self.next().ok_or_else(|| open("a quote", began))? != '\'' {},
+            '"' => loop {
+                match self.next().ok_or_else(|| open("a quote", began))? {
+                    '"' => break,
+                    '\\' => drop(self.next()),
+                    '$' if self.next_if(|char| char == '(').is_some() => self.parentheses(1)?,
+                    _ => {}
+                }
+            },
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn comment(&mut self) {
+        let (mut comment, line) = ("#".to_owned(), self.line);
+        while let Some(char) = self.next_if(|char| char != '\n') {
+            comment.push(char);
+        }
+        let words = comment.split_whitespace();
+        let words =
+            words.map(|text| Word { text: text.to_owned(), line, computed: text.contains('$') });
+        self.commands.extend(
+            ["#SBATCH ", "#PBS "].iter().any(|of| comment.starts_with(of)).then(|| words.collect()),
+        );
+    }
+
+    /// Reads the word behind `<<`, the end of a here document. Three signs have none.
+    fn document(&mut self) {
+        self.end_word();
+        if self.next_if(|char| char == '<').is_some() {
+            return;
+        }
+        let tabs = self.next_if(|char| char == '-').is_some();
+        while self.next_if(|char| char == ' ' || char == '\t').is_some() {}
+        let mut end = String::new();
+        while let Some(char) =
+            self.next_if(|char| !char.is_whitespace() && !";|&<>()".contains(char))
+        {
+            end.push(char);
+        }
+        self.documents.push((end.replace(['\'', '"', '\\'], ""), tabs));
+    }
+
+    fn skip_documents(&mut self) -> Result<(), String> {
+        for (end, tabs) in std::mem::take(&mut self.documents) {
+            loop {
+                if self.peek().is_none() {
+                    return Err(format!("no end {end} of a here document: is the file cut off?"));
+                }
+                let mut line = String::new();
+                while let Some(char) = self.next_if(|char| char != '\n') {
+                    line.push(char);
+                }
+                self.next();
+                let line = if tabs { line.trim_start_matches('\t') } else { &line };
+                if line.trim_end_matches('\r') == end {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn open(what: &str, line: usize) -> String {
+    format!("line {line}: {what} is not closed: is the file cut off?")
 }
 
 #[cfg(test)]
@@ -303,7 +516,7 @@ mod tests {
                 set("FI_W", "$Y", "1"),
             ]
         );
-        assert_eq!(of("FI_X=1\nunset FI_X\n# FI_Y=1\nx=FI_Z=1\necho a=1"), []);
+        assert_eq!(of("FI_X=1\nunset FI_X\n# FI_Y=1\nx-y=FI_Z=1\necho a=1"), []);
     }
 
     #[test]
@@ -319,6 +532,52 @@ mod tests {
     }
 
     #[test]
+    fn a_script_is_split_as_a_shell_does() {
+        for text in [
+            "A=$((1 << 20)); FI_X=1",
+            "(( SIZE << 2 > 5 )) && export FI_X=1",
+            "MSG=$'it\\'s'; export FI_X=1",
+            "echo \"$(echo \"don't\")\"; FI_X=1",
+            "cat <<  EOF; FI_X=1\ndon't\nEOF",
+            "cat <<-EOF; FI_X=1\n\tdon't\n\tEOF",
+            "cat <<EOF; FI_X=1\n  EOF\ndon't\nEOF",
+            "(export FI_X=1)",
+            "FI_X=1>out",
+            "\u{feff}FI_X=1",
+            "export FI_X=\"\\\n1\"",
+            "FI_X=1\r",
+            "srun --export ALL,FI_X=1 ./app --opt FI_Y=2",
+            "#PBS -v FI_X=1",
+            "f() { export FI_X=1; }",
+            "case $1 in a) export FI_X=1;; esac",
+            "grep FI_Y=1 x; printf 'FI_Z=%s\\n' 1; FI_X=1",
+            "echo do not unset FI_X; FI_X=1",
+            "A=(1 'don' 2) FI_X=1",
+            "nohup env -i FI_X=1 ./app",
+        ] {
+            let found: Vec<_> = of(text).into_iter().filter(|of| of.0.starts_with("FI_")).collect();
+            assert!(
+                found.len() == 1 && found[0].0 == "FI_X" && found[0].1.as_deref() == Some("1"),
+                "{text}: {found:?}"
+            );
+        }
+        let two = of("mpiexec -env FI_X 1 ./a : -env FI_X 2 ./b");
+        assert_eq!(two, [set("FI_X", "1", "1"), set("FI_X", "2", "1")]);
+        assert_eq!(of("#PBS -v FI_X=1,FI_Y=2"), [set("FI_X", "1", "1"), set("FI_Y", "2", "1")]);
+        // A backslash at the end of a line within quotes counts as a line.
+        assert_eq!(of("echo \"a\\\nb\"\nFI_X=1"), [set("FI_X", "1", "3")]);
+        assert!(Script::of("A=$(b", "").unwrap_err().contains("a parenthesis is not closed"));
+    }
+
+    #[test]
+    fn long_scripts_take_no_longer_for_each_line() {
+        let lines: String = (0..100_000).map(|at| format!("A{at}=1\nunset A{at}\n")).collect();
+        assert_eq!(of(&lines), []);
+        let one = "mpiexec ".to_owned() + &"-env A 1 ".repeat(100_000);
+        assert_eq!(of(&one).len(), 100_000);
+    }
+
+    #[test]
     fn the_ranks_of_a_node_are_found() {
         let of = |text| Script::of(text, "").unwrap().ranks_a_node.map(NonZeroU32::get);
         for text in [
@@ -327,6 +586,8 @@ mod tests {
             "srun --ntasks-per-node=64 ./app",
             "mpiexec -ppn 64 ./app",
             "#PBS -l select=4:ncpus=128:mpiprocs=64",
+            "#PBS -l nodes=4:ppn=64",
+            "mpirun --map-by ppr:64:node ./app",
         ] {
             assert_eq!(of(text), Some(64), "{text}");
         }

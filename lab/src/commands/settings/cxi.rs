@@ -3,25 +3,25 @@
 //! prov/cxi/src/cxip_info.c, `cxip_env_init`), and computes the memory of its queues and buffers.
 //!
 //! ```text
-//! number    = strtol(value): a suffix is dropped
+//! number    = strtol(value), with 32 or 64 bits: a suffix is dropped
 //! replaced  = out of range, or in conflict with another setting
 //! memory    = 2 event queues + overflow buffers (hardware, hybrid) + request buffers (hybrid, software)
 //! a queue   = 64 bytes * max(slots that are needed, DEFAULT_CQ_SIZE), in huge pages of 2 MiB
 //! ```
+//! A value is checked by itself at each place. Rules of several settings are applied only if each of
+//! them has one value that is known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use serde::Serialize;
 
 use super::assignments::Assignment;
 use super::stacks::{Defaults, Mode};
-use super::variables::{PREFIX, Type, VARIABLES, named};
+use super::variables::{PREFIX, Type, VARIABLES, Variable, named};
 use crate::hint;
 use crate::text::whole;
 
-/// Smallest rendezvous threshold: the largest message without a buffer, `C_MAX_IDC_PAYLOAD_UNR`.
-const INJECT: u64 = 192;
 /// Bytes of an event.
 const EVENT: u64 = 64;
 /// Bytes of a huge page.
@@ -58,7 +58,10 @@ pub(super) struct Finding {
     pub(super) problem: Problem,
     pub(super) says: String,
     /// File and line of the source; empty if no line says it.
-    pub(super) source: String,
+    pub(super) source: &'static str,
+    /// Place of the setting among all.
+    #[serde(skip)]
+    pub(super) order: usize,
 }
 
 /// Bytes that the provider takes for queues and buffers.
@@ -70,6 +73,8 @@ pub(super) struct Memory {
     overflow_buffers: u64,
     /// Buffers for messages that software matches.
     request_buffers: u64,
+    /// Number of settings that are given but not known, so that their defaults are assumed.
+    assumed: u32,
 }
 
 /// The findings, and the memory of a rank with these settings.
@@ -87,7 +92,7 @@ impl Memory {
 
     /// Returns a sentence on the memory of a rank, and of a node of `ppn` ranks.
     pub(super) fn sentence(&self, ppn: Option<NonZeroU32>) -> String {
-        let Self { queues, overflow_buffers, request_buffers } = *self;
+        let Self { queues, overflow_buffers, request_buffers, assumed } = *self;
         let parts = [
             (queues, "event queues"),
             (overflow_buffers, "overflow buffers"),
@@ -100,7 +105,17 @@ impl Memory {
             let all = self.all().saturating_mul(ppn.get().into());
             format!(", and {} on a node of {} ranks", binary(all), whole(ppn.get().into()))
         });
-        format!("Memory of a rank: {} ({}){node}.", binary(self.all()), parts.join(", "))
+        let assumed = match assumed {
+            0 => String::new(),
+            1 => ", with the default of 1 setting that is not checked".to_owned(),
+            number => {
+                format!(
+                    ", with the defaults of {} settings that are not checked",
+                    whole(number.into())
+                )
+            }
+        };
+        format!("Memory of a rank: {} ({}){node}{assumed}.", binary(self.all()), parts.join(", "))
     }
 }
 
@@ -114,61 +129,137 @@ fn binary(bytes: u64) -> String {
     };
     match bytes % unit {
         0 => format!("{} {name}", whole(bytes / unit)),
+        _ if bytes / unit >= 1_000 => format!("{} {name}", whole(bytes / unit)),
         _ => format!("{:.1} {name}", bytes as f64 / unit as f64),
     }
 }
 
-/// The settings that are given, by name without [`PREFIX`]. Of several values, the last counts.
-struct Given<'a> {
-    by_name: BTreeMap<&'a str, &'a Assignment>,
-    findings: Vec<Finding>,
+/// A number that the provider replaces: name, range, what it uses below and above the range, and the
+/// line of the source.
+type Bounds = (&'static str, [i128; 2], [i128; 2], &'static str);
+
+/// No upper end of a range.
+const ANY: i128 = i128::MAX;
+
+const BOUNDS: [Bounds; 13] = [
+    ("DEFAULT_TX_SIZE", [16, 16_384], [1_024, 1_024], "cxip_info.c:1241"),
+    ("DEFAULT_RX_SIZE", [16, 15_360], [1_024, 1_024], "cxip_info.c:1253"),
+    ("DEFAULT_CQ_SIZE", [1, ANY], [131_072, 0], "cxip_info.c:1133"),
+    ("CQ_FILL_PERCENT", [1, 100], [50, 50], "cxip_info.c:1159"),
+    ("RDZV_THRESHOLD", [192, ANY], [192, 0], "cxip_info.c:874"),
+    ("ZBCOLL_RADIX", [2, ANY], [2, 0], "cxip_info.c:1000"),
+    ("EQ_ACK_BATCH_SIZE", [1, ANY], [1, 0], "cxip_info.c:1035"),
+    ("FC_RETRY_USEC_DELAY", [0, ANY], [0, 0], "cxip_info.c:1094"),
+    ("SW_RX_TX_INIT_MAX", [64, ANY], [64, 0], "cxip_info.c:1111"),
+    ("CTRL_RX_EQ_MAX_SIZE", [1, ANY], [67_108_864, 0], "cxip_info.c:1122"),
+    ("COLL_RETRY_USEC", [1, 32_000], [1, 32_000], "cxip_info.c:1220"),
+    ("COLL_TIMEOUT_USEC", [1, 20_000_000], [1, 20_000_000], "cxip_info.c:1231"),
+    ("RNR_MAX_TIMEOUT_US", [0, ANY], [500_000, 0], "cxip_info.c:731"),
+];
+
+/// What is known of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known<'a> {
+    Unset,
+    One(&'a str),
+    /// The script computes it, or sets it to different values.
+    No,
 }
 
-impl Given<'_> {
+/// The settings that are given, by name without [`PREFIX`].
+struct Given<'a> {
+    by_name: BTreeMap<&'a str, Vec<(usize, &'a Assignment)>>,
+    findings: Vec<Finding>,
+    /// Names of settings that are not known although a rule needs them.
+    unknown: BTreeSet<&'static str>,
+}
+
+impl<'a> Given<'a> {
     fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
 
-    fn find(&mut self, name: &str, problem: Problem, says: impl Into<String>, source: &str) {
-        let Some(Assignment { name: full, value, place }) = self.by_name.get(name) else { return };
-        self.findings.push(Finding {
-            place: place.clone(),
-            name: full.clone(),
-            value: value.clone(),
-            problem,
-            says: says.into(),
-            source: source.to_owned(),
-        });
+    /// Returns what is known of a setting.
+    fn known(&mut self, name: &'static str) -> Known<'a> {
+        let Some(all) = self.by_name.get(name) else { return Known::Unset };
+        let first = all[0].1.value.as_deref();
+        match first.filter(|_| all.iter().all(|(_, of)| of.value.as_deref() == first)) {
+            Some(value) => Known::One(value),
+            None => {
+                self.unknown.insert(name);
+                Known::No
+            }
+        }
     }
 
-    /// Returns a number, or the default if it is not given or the script computes it.
-    fn number(&mut self, name: &str, default: u64) -> u64 {
-        let value = self.by_name.get(name).and_then(|of| of.value.clone());
-        let Some(value) = value else { return default };
-        // The provider stores a negative number as a very large one.
-        strtol(&value).0.cast_unsigned()
-    }
-
-    /// Returns a truth value; false if it is not given.
-    fn is_on(&self, name: &str) -> bool {
-        let value = self.by_name.get(name).and_then(|of| of.value.as_deref());
-        value.and_then(truth).unwrap_or(false)
-    }
-
-    /// Replaces a number by `by`, if `if_so`, and adds a finding if the number is given.
-    fn replace(
+    /// Adds a finding at each place where a setting is given.
+    fn find(
         &mut self,
         name: &str,
-        number: &mut u64,
-        (if_so, by): (bool, u64),
-        why: &str,
-        source: &str,
+        problem: Problem,
+        says: impl Into<String>,
+        source: &'static str,
     ) {
-        if if_so {
-            let says = format!("{why}: the provider uses {}", whole(by));
-            self.find(name, Problem::Replaced, says, source);
-            *number = by;
+        let says = says.into();
+        for (order, of) in self.by_name.get(name).into_iter().flatten() {
+            self.findings.push(finding(*order, of, problem, says.clone(), source));
         }
+    }
+
+    /// Returns a number as the provider uses it; the default if it is not given, and `None` if it is
+    /// not known.
+    fn number(&mut self, name: &'static str, default: u64) -> Option<u64> {
+        match self.known(name) {
+            Known::Unset => Some(default),
+            Known::No => None,
+            Known::One(value) => {
+                let of = named(name).map_or(Type::Size, |variable| variable.of);
+                let number = read(of, value).0;
+                Some(bounded(name, number).map_or(number, |(used, _)| used) as u64)
+            }
+        }
+    }
+
+    /// Returns a truth value; `default` if it is not given, and `None` if it is not known.
+    fn truth(&mut self, name: &'static str, default: bool) -> Option<bool> {
+        match self.known(name) {
+            Known::Unset => Some(default),
+            Known::No => None,
+            Known::One(value) => Some(truth(value).unwrap_or(default)),
+        }
+    }
+}
+
+fn finding(
+    order: usize,
+    of: &Assignment,
+    problem: Problem,
+    says: String,
+    source: &'static str,
+) -> Finding {
+    let Assignment { name, value, place } = of.clone();
+    Finding { place, name, value, problem, says, source, order }
+}
+
+/// Returns what the provider uses instead of a number out of its range, and the line of the source.
+/// Returns `None` if it uses the number.
+fn bounded(name: &str, number: i128) -> Option<(i128, &'static Bounds)> {
+    let bounds = BOUNDS.iter().find(|of| of.0 == name)?;
+    let (_, [least, most], [below, above], _) = *bounds;
+    match number {
+        _ if number < least => Some((below, bounds)),
+        _ if number > most => Some((above, bounds)),
+        _ => None,
+    }
+}
+
+/// Reads a number of a type. Returns it with what follows it.
+fn read(of: Type, text: &str) -> (i128, &str) {
+    let (number, rest) = strtol(text);
+    match of {
+        Type::Int => (i128::from(number as i32), rest),
+        // The provider stores a negative number as a very large one.
+        _ => (i128::from(number.cast_unsigned()), rest),
     }
 }
 
@@ -181,20 +272,23 @@ fn strtol(text: &str) -> (i64, &str) {
         None => (false, rest.strip_prefix('+').unwrap_or(rest)),
     };
     let hexadecimal = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X"));
-    let (base, digits) = match hexadecimal
-        .filter(|digits| digits.starts_with(|char: char| char.is_ascii_hexdigit()))
-    {
+    let is_digit = |char: char| char.is_ascii_hexdigit();
+    let (base, digits) = match hexadecimal.filter(|digits| digits.starts_with(is_digit)) {
         Some(digits) => (16, digits),
         None if rest.starts_with('0') => (8, rest),
         None => (10, rest),
     };
     let end = digits.find(|char: char| !char.is_digit(base)).unwrap_or(digits.len());
     let (digits, rest) = digits.split_at(end);
+    let most = if negative { i64::MIN } else { i64::MAX };
     let number = match digits {
         "" => 0,
-        digits => i64::from_str_radix(digits, base).unwrap_or(i64::MAX),
+        digits => match i128::from_str_radix(digits, base) {
+            Ok(number) => i64::try_from(if negative { -number } else { number }).unwrap_or(most),
+            Err(_) => most,
+        },
     };
-    (if negative { -number } else { number }, rest.trim_end())
+    (number, rest.trim_end())
 }
 
 /// Reads a truth value as `fi_parse_bool` does (src/var.c:256).
@@ -209,150 +303,209 @@ fn truth(text: &str) -> Option<bool> {
 
 /// Checks settings, with these defaults for those that are not given.
 pub(super) fn check(all: &[Assignment], defaults: Defaults, ppn: Option<NonZeroU32>) -> Checked {
-    let mut given = Given { by_name: BTreeMap::new(), findings: names(all) };
-    for assignment in all {
-        if let Some(name) =
-            assignment.name.strip_prefix(PREFIX).filter(|name| named(name).is_some())
-        {
-            given.by_name.insert(name, assignment);
-        }
+    let (by_name, unknown) = (BTreeMap::new(), BTreeSet::new());
+    let mut given = Given { by_name, findings: Vec::new(), unknown };
+    for (order, assignment) in all.iter().enumerate() {
+        alone(order, assignment, &mut given.findings);
+        let name = assignment.name.strip_prefix(PREFIX).filter(|name| named(name).is_some());
+        let Some(name) = name else { continue };
+        given.by_name.entry(name).or_default().push((order, assignment));
     }
-    types(&mut given);
     let mode = mode(&mut given, defaults.mode);
-    let memory = sizes(&mut given, mode, defaults);
+    let mut memory = sizes(&mut given, mode, defaults);
+    if mode.is_none() {
+        memory.assumed += 1;
+    }
+    if given.truth("FORCE_ODP", false) == Some(true) && given.truth("ODP", true) == Some(false) {
+        let says = "has no effect beside FORCE_ODP, which switches it on";
+        given.find("ODP", Problem::NoEffect, says, "cxip_info.c:784");
+    }
     let much = memory.all() > MUCH_A_RANK
         || ppn.is_some_and(|ppn| memory.all().saturating_mul(ppn.get().into()) > MUCH_A_NODE);
     if much {
-        let of = [
-            (memory.queues, &["DEFAULT_CQ_SIZE", "DEFAULT_RX_SIZE"][..]),
-            (
-                memory.overflow_buffers,
-                &["OFLOW_BUF_SIZE", "OFLOW_BUF_MIN_POSTED", "OFLOW_BUF_COUNT"],
-            ),
-            (memory.request_buffers, &["REQ_BUF_SIZE", "REQ_BUF_MIN_POSTED"]),
-        ];
-        let (bytes, names) = of.into_iter().max().expect("there are parts");
-        if let Some(name) = names.iter().find(|name| given.has(name)) {
-            let node = ppn.map_or_else(String::new, |ppn| {
-                let bytes = binary(bytes.saturating_mul(ppn.get().into()));
-                format!(", {bytes} on a node of {} ranks", whole(ppn.get().into()))
-            });
-            let says = format!("takes {} a rank{node}", binary(bytes));
-            given.find(name, Problem::Memory, says, "");
+        blame(&mut given, &memory, defaults, ppn);
+    }
+    for name in std::mem::take(&mut given.unknown) {
+        let last = given.by_name.get(name).and_then(|all| all.last());
+        if let Some((order, of)) = last.filter(|(_, of)| of.value.is_some()) {
+            let says = "has several values in this script: rules of several settings leave it out";
+            let finding = finding(*order, of, Problem::NotChecked, says.to_owned(), "");
+            given.findings.push(finding);
         }
     }
     let mut findings = given.findings;
-    let place = |finding: &Finding| all.iter().position(|of| of.place == finding.place);
-    findings.sort_by_key(place);
+    findings.sort_by_key(|finding| finding.order);
     Checked { findings, memory }
 }
 
-/// Returns the findings on names: unknown ones, and values that the script computes.
-fn names(all: &[Assignment]) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for Assignment { name, value, place } in all {
-        let mut find = |problem, says: String, source: &str| {
-            findings.push(Finding {
-                place: place.clone(),
-                name: name.clone(),
-                value: value.clone(),
-                problem,
-                says,
-                source: source.to_owned(),
-            });
-        };
-        let known = || VARIABLES.iter().map(|variable| variable.name);
-        match name.strip_prefix(PREFIX) {
-            Some(word) => match named(word) {
-                None => {
-                    let near = hint::nearest(word, known());
-                    let near = near.map_or_else(String::new, |near| format!("; {PREFIX}{near}?"));
-                    let says = format!("the provider has no such variable{near}");
-                    find(Problem::Unknown, says, "cxip_info.c:688");
-                }
-                Some(variable) if value.is_none() => {
-                    let says = "the script computes the value: not checked".to_owned();
-                    find(Problem::NotChecked, says, variable.source);
-                }
-                Some(_) => {}
-            },
-            None => {
-                let word = name.strip_prefix("CXI_").or_else(|| name.strip_prefix("FI_CXIP_"));
-                if let Some(variable) = word.and_then(named) {
-                    let says = format!("the provider reads {PREFIX}{}", variable.name);
-                    find(Problem::Unknown, says, variable.source);
-                }
-            }
-        }
-    }
-    findings
-}
-
-/// Checks that a value is of its type.
-fn types(given: &mut Given<'_>) {
-    for variable in &VARIABLES {
-        let value = given.by_name.get(variable.name).and_then(|of| of.value.clone());
-        let Some(value) = value else { continue };
-        match variable.of {
-            Type::Bool if truth(&value).is_none() => {
-                let says = "no truth value, so the provider keeps its default: 0 or 1 is expected";
-                given.find(variable.name, Problem::Replaced, says, "src/var.c:256");
-            }
-            Type::Number => {
-                let (number, rest) = strtol(&value);
-                if !rest.is_empty() {
-                    let says = format!("the provider knows no units and reads {number}");
-                    given.find(variable.name, Problem::Replaced, says, "src/var.c:403");
-                }
-            }
-            // The match mode is checked apart.
-            Type::Word(words) if variable.name != "RX_MATCH_MODE" => {
-                let value =
-                    if variable.name == "RDZV_PROTO" { value.replace('-', "_") } else { value };
-                if !words.contains(&value.as_str()) {
-                    let says =
-                        format!("no such word, so it is ignored: {} is expected", words.join(", "));
-                    given.find(variable.name, Problem::Replaced, says, variable.source);
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Returns the match mode. The provider compares `hardware` without regard to case, but the others
-/// exactly (cxip.h:4073-4089).
-fn mode(given: &mut Given<'_>, default: Mode) -> Mode {
-    const NAME: &str = "RX_MATCH_MODE";
-    let value = given.by_name.get(NAME).and_then(|of| of.value.clone());
-    let mode = match value.as_deref() {
-        None => default,
-        Some("software") => Mode::Software,
-        Some("hybrid") => Mode::Hybrid,
-        Some(value) if value.eq_ignore_ascii_case("hardware") => Mode::Hardware,
-        Some(value) => {
-            let lower =
-                ["software", "hybrid"].into_iter().find(|of| value.eq_ignore_ascii_case(of));
-            let expected = lower
-                .map_or("hardware, hybrid or software is expected".to_owned(), |of| {
-                    format!("{of} in small letters is expected")
-                });
-            let says = format!("no such mode, so the provider uses hardware: {expected}");
-            given.find(NAME, Problem::Replaced, says, "cxip.h:4083");
-            Mode::Hardware
-        }
+/// Adds a finding on the setting that takes most of the memory, if one is given and is larger than
+/// its default.
+fn blame(given: &mut Given<'_>, memory: &Memory, defaults: Defaults, ppn: Option<NonZeroU32>) {
+    let of = [
+        (memory.queues, &[("DEFAULT_CQ_SIZE", defaults.cq_size)][..]),
+        (
+            memory.overflow_buffers,
+            &[
+                ("OFLOW_BUF_SIZE", defaults.oflow_buf_size),
+                ("OFLOW_BUF_MIN_POSTED", defaults.oflow_buf_min_posted),
+                ("OFLOW_BUF_COUNT", defaults.oflow_buf_min_posted),
+            ],
+        ),
+        (
+            memory.request_buffers,
+            &[
+                ("REQ_BUF_SIZE", defaults.req_buf_size),
+                ("REQ_BUF_MIN_POSTED", defaults.req_buf_min_posted),
+            ],
+        ),
+    ];
+    let (bytes, names) = of.into_iter().max_by_key(|of| of.0).expect("there are parts");
+    let larger = |(name, default): &&(&'static str, u64)| {
+        given.number(name, *default).is_some_and(|number| number > *default)
     };
-    // A mode that the script computes may be any.
-    if given.has(NAME) && value.is_none() {
-        return mode;
+    let Some((name, _)) = names.iter().find(larger) else { return };
+    let node = ppn.map_or_else(String::new, |ppn| {
+        let bytes = binary(bytes.saturating_mul(ppn.get().into()));
+        format!(", {bytes} on a node of {} ranks", whole(ppn.get().into()))
+    });
+    let says = format!("takes {} a rank{node}", binary(bytes));
+    given.find(name, Problem::Memory, says, "");
+}
+
+/// Adds the findings on one setting by itself.
+fn alone(order: usize, of: &Assignment, findings: &mut Vec<Finding>) {
+    let Assignment { name, value, .. } = of;
+    let mut find = |problem, says: String, source| {
+        findings.push(finding(order, of, problem, says, source));
+    };
+    let Some(word) = name.strip_prefix(PREFIX) else {
+        let word = name.strip_prefix("CXI_").or_else(|| name.strip_prefix("FI_CXIP_"));
+        if let Some(variable) = word.and_then(named) {
+            let says = format!("the provider reads {PREFIX}{}", variable.name);
+            find(Problem::Unknown, says, variable.source);
+        }
+        return;
+    };
+    let Some(variable) = named(word) else {
+        let near = hint::nearest(word, VARIABLES.iter().map(|variable| variable.name));
+        let near = near.map_or_else(String::new, |near| format!("; {PREFIX}{near}?"));
+        let says = format!("the provider has no such variable{near}");
+        return find(Problem::Unknown, says, "cxip_info.c:690");
+    };
+    let Some(value) = value else {
+        let says = "the script computes the value: not checked".to_owned();
+        return find(Problem::NotChecked, says, variable.source);
+    };
+    let Variable { name, of, source } = *variable;
+    match of {
+        Type::Bool if truth(value).is_none() => {
+            let says = "no truth value, so the provider keeps its default: 0 or 1 is expected";
+            find(Problem::Replaced, says.to_owned(), "src/var.c:391");
+        }
+        Type::Int | Type::Size => {
+            let (number, rest) = read(of, value);
+            let line = if of == Type::Int { "src/var.c:385" } else { "src/var.c:403" };
+            if let Some(says) = misread(of, value, number, rest) {
+                find(Problem::Replaced, says, line);
+            }
+            if let Some((used, (_, [least, most], _, source))) = bounded(name, number) {
+                let range = match *most {
+                    ANY => format!("at least {}", whole(*least as u64)),
+                    most => format!("{} to {}", whole(*least as u64), whole(most as u64)),
+                };
+                let says = format!("{range} is expected: the provider uses {}", whole(used as u64));
+                find(Problem::Replaced, says, source);
+            }
+        }
+        Type::Word(words) if name == "RX_MATCH_MODE" => {
+            // `hardware` is compared without regard to case, but the others exactly.
+            let lower = words.iter().find(|of| value.eq_ignore_ascii_case(of));
+            if !words.contains(&value.as_str()) && lower != Some(&"hardware") {
+                let expected = match lower {
+                    Some(lower) => format!("{lower} in small letters is expected"),
+                    None => "hardware, hybrid or software is expected".to_owned(),
+                };
+                let says = format!("no such mode, so the provider uses hardware: {expected}");
+                find(Problem::Replaced, says, "cxip.h:4083");
+            }
+        }
+        Type::Word(words) => {
+            let plain = if name == "RDZV_PROTO" { value.replace('-', "_") } else { value.clone() };
+            if !words.contains(&plain.as_str()) {
+                let says =
+                    format!("no such word, so it is ignored: {} is expected", words.join(", "));
+                find(Problem::Replaced, says, source);
+            }
+        }
+        Type::Text if name == "DEVICE_NAME" && !value.split(',').all(is_device) => {
+            let says = "no list of devices such as cxi0,cxi1, so it is ignored".to_owned();
+            find(Problem::Replaced, says, "cxip_info.c:829");
+        }
+        Type::Text if name == "COLL_FABRIC_MGR_URL" => {
+            let lower = value.to_ascii_lowercase();
+            if !["http://", "https://"]
+                .iter()
+                .any(|of| lower.len() > of.len() && lower.starts_with(of))
+            {
+                let says = "does not begin with http:// or https://, so it is ignored".to_owned();
+                find(Problem::Replaced, says, "cxip_info.c:1184");
+            }
+        }
+        Type::Bool | Type::Text => {}
     }
+}
+
+/// Returns what a number is read as, if a reader would expect another one.
+fn misread(of: Type, value: &str, number: i128, rest: &str) -> Option<String> {
+    let told = if number < 0 {
+        format!("-{}", whole(number.unsigned_abs() as u64))
+    } else {
+        whole(number as u64)
+    };
+    let read = value.trim().strip_suffix(rest).unwrap_or_default();
+    let digits = read.trim_start_matches(['+', '-']);
+    match () {
+        () if digits.is_empty() => Some(format!("no number: the provider reads {told}")),
+        () if !rest.is_empty() => {
+            Some(format!("the provider knows no units, stops before `{rest}` and reads {told}"))
+        }
+        () if of == Type::Size && read.starts_with('-') && number != 0 => {
+            Some(format!("a negative number, which the provider reads as {told}"))
+        }
+        () if digits.len() > 1
+            && digits.chars().all(|char| char.is_digit(8))
+            && digits.starts_with('0') =>
+        {
+            Some(format!("an octal number, because it begins with 0: the provider reads {told}"))
+        }
+        () => None,
+    }
+}
+
+/// Returns true for `cxi0` to `cxi99`.
+fn is_device(text: &str) -> bool {
+    let number =
+        text.strip_prefix("cxi").filter(|number| number.chars().all(|char| char.is_ascii_digit()));
+    number.is_some_and(|number| number.len() == 1 || number.len() == 2 && !number.starts_with('0'))
+}
+
+/// Returns the match mode, or `None` if it is not known. Adds findings on settings that have no
+/// effect in it.
+fn mode(given: &mut Given<'_>, default: Mode) -> Option<Mode> {
+    let mode = match given.known("RX_MATCH_MODE") {
+        Known::Unset => default,
+        Known::No => return None,
+        Known::One("software") => Mode::Software,
+        Known::One("hybrid") => Mode::Hybrid,
+        Known::One(_) => Mode::Hardware,
+    };
     for (name, source) in [
         ("HYBRID_PREEMPTIVE", "cxip.h:4091"),
         ("HYBRID_RECV_PREEMPTIVE", "cxip.h:4097"),
         ("HYBRID_POSTED_RECV_PREEMPTIVE", "cxip.h:4103"),
         ("HYBRID_UNEXPECTED_MSG_PREEMPTIVE", "cxip.h:4109"),
     ] {
-        if mode != Mode::Hybrid && given.is_on(name) {
+        if mode != Mode::Hybrid && given.truth(name, false) == Some(true) {
             given.find(
                 name,
                 Problem::NoEffect,
@@ -361,118 +514,176 @@ fn mode(given: &mut Given<'_>, default: Mode) -> Mode {
             );
         }
     }
-    for name in ["REQ_BUF_SIZE", "REQ_BUF_MIN_POSTED", "REQ_BUF_MAX_CACHED", "REQ_BUF_MAX_COUNT"] {
-        if mode == Mode::Hardware {
-            let says = "has no effect with RX_MATCH_MODE=hardware, which has no request buffers";
-            given.find(name, Problem::NoEffect, says, "cxip_info.c:1063");
-        }
-    }
-    mode
+    let (names, says, source) = match mode {
+        Mode::Hybrid => return Some(mode),
+        Mode::Hardware => (
+            &["REQ_BUF_SIZE", "REQ_BUF_MIN_POSTED", "REQ_BUF_MAX_CACHED", "REQ_BUF_MAX_COUNT"][..],
+            "has no effect with RX_MATCH_MODE=hardware, which has no request buffers",
+            "cxip_info.c:1063",
+        ),
+        Mode::Software => (
+            &["OFLOW_BUF_MIN_POSTED", "OFLOW_BUF_COUNT", "OFLOW_BUF_MAX_CACHED"][..],
+            "has no effect with RX_MATCH_MODE=software, which has no overflow buffers",
+            "cxip_msg_hpc.c:3970",
+        ),
+    };
+    names.iter().for_each(|name| given.find(name, Problem::NoEffect, says, source));
+    Some(mode)
 }
 
-/// Checks the numbers in the order in which the provider reads them. Returns the memory.
-fn sizes(given: &mut Given<'_>, mode: Mode, defaults: Defaults) -> Memory {
+/// Checks the sizes of buffers in the order in which the provider reads them. Returns the memory.
+fn sizes(given: &mut Given<'_>, mode: Option<Mode>, defaults: Defaults) -> Memory {
+    let mut assumed = 0;
+    let mut or = |known: Option<u64>, default: u64| {
+        assumed += u32::from(known.is_none());
+        known.unwrap_or(default)
+    };
     let mut threshold = given.number("RDZV_THRESHOLD", defaults.rdzv_threshold);
-    let too_small = (threshold < INJECT, INJECT);
-    given.replace("RDZV_THRESHOLD", &mut threshold, too_small, "at least 192", "cxip_info.c:874");
-    let mut get_min = given.number("RDZV_GET_MIN", defaults.rdzv_get_min);
-    let mut eager = given.number("RDZV_EAGER_SIZE", defaults.rdzv_eager_size);
-    let above = (eager > threshold, threshold);
-    let why = "more than RDZV_THRESHOLD";
-    given.replace("RDZV_EAGER_SIZE", &mut eager, above, why, "cxip_info.c:900");
+    let eager = given.number("RDZV_EAGER_SIZE", defaults.rdzv_eager_size);
+    if let (Some(threshold), Some(eager)) = (threshold, eager)
+        && eager > threshold
+    {
+        let says = format!("more than RDZV_THRESHOLD: the provider uses {}", whole(threshold));
+        given.find("RDZV_EAGER_SIZE", Problem::Replaced, says, "cxip_info.c:900");
+    }
     let oflow = given.number("OFLOW_BUF_SIZE", defaults.oflow_buf_size);
-    let above = (threshold > oflow, 16_384);
-    let why = "more than OFLOW_BUF_SIZE";
-    let names = ["RDZV_THRESHOLD", "OFLOW_BUF_SIZE"];
-    let name = names.into_iter().find(|name| given.has(name)).unwrap_or(names[0]);
-    if name == names[0] {
-        given.replace(name, &mut threshold, above, why, "cxip_info.c:912");
-    } else if above.0 {
-        let says = "less than RDZV_THRESHOLD: the provider uses a threshold of 16,384";
-        given.find(name, Problem::Replaced, says, "cxip_info.c:912");
-        threshold = above.1;
-    }
-    // The provider subtracts without regard to a sign.
-    let above = (get_min > oflow.wrapping_sub(threshold), 0);
-    let why = "more than OFLOW_BUF_SIZE less RDZV_THRESHOLD";
-    given.replace("RDZV_GET_MIN", &mut get_min, above, why, "cxip_info.c:918");
-    let posted = given.number("OFLOW_BUF_COUNT", defaults.oflow_buf_min_posted);
-    let posted = given.number("OFLOW_BUF_MIN_POSTED", posted);
-    if given.has("OFLOW_BUF_COUNT") && given.has("OFLOW_BUF_MIN_POSTED") {
-        let says = "has no effect beside OFLOW_BUF_MIN_POSTED";
-        given.find("OFLOW_BUF_COUNT", Problem::NoEffect, says, "cxip_info.c:925");
-    }
-    let mut cached = given.number("OFLOW_BUF_MAX_CACHED", posted.saturating_mul(3));
-    let below = (cached > 0 && cached < posted, posted);
-    let why = "less than OFLOW_BUF_MIN_POSTED";
-    given.replace("OFLOW_BUF_MAX_CACHED", &mut cached, below, why, "cxip_info.c:942");
-    let (mut request, mut requests) = (defaults.req_buf_size, defaults.req_buf_min_posted);
-    if mode != Mode::Hardware {
-        request = given.number("REQ_BUF_SIZE", request);
-        let least = threshold.saturating_add(get_min);
-        // The header has a few tens of bytes more.
-        if request < least {
+    if let (Some(number), Some(oflow)) = (threshold, oflow)
+        && number > oflow
+    {
+        const SOURCE: &str = "cxip_info.c:912";
+        if given.has("OFLOW_BUF_SIZE") {
             let says = format!(
-                "less than RDZV_THRESHOLD plus RDZV_GET_MIN: the provider uses {} and a header",
-                whole(least)
+                "less than RDZV_THRESHOLD ({}), which the provider then sets to 16,384",
+                whole(number)
             );
-            given.find("REQ_BUF_SIZE", Problem::Replaced, says, "cxip_info.c:1067");
-            request = least;
+            given.find("OFLOW_BUF_SIZE", Problem::Replaced, says, SOURCE);
+        } else {
+            let says = "more than OFLOW_BUF_SIZE: the provider uses 16,384";
+            given.find("RDZV_THRESHOLD", Problem::Replaced, says, SOURCE);
         }
-        requests = given.number("REQ_BUF_MIN_POSTED", requests);
-        let few = (requests < 2, 2);
-        given.replace("REQ_BUF_MIN_POSTED", &mut requests, few, "at least 2", "cxip_info.c:1073");
-        for name in ["REQ_BUF_MAX_COUNT", "REQ_BUF_MAX_CACHED"] {
-            let mut cached = given.number(name, 0);
-            let below = (cached > 0 && cached < requests, requests);
-            let why = "less than REQ_BUF_MIN_POSTED";
-            given.replace(name, &mut cached, below, why, "cxip_info.c:1080");
+        threshold = Some(16_384);
+    }
+    let mut get_min = given.number("RDZV_GET_MIN", defaults.rdzv_get_min);
+    if let (Some(threshold), Some(oflow), Some(number)) = (threshold, oflow, get_min)
+        // The provider subtracts without regard to a sign.
+        && number > oflow.wrapping_sub(threshold)
+    {
+        let says = "more than OFLOW_BUF_SIZE less RDZV_THRESHOLD: the provider uses 0";
+        given.find("RDZV_GET_MIN", Problem::Replaced, says, "cxip_info.c:918");
+        get_min = Some(0);
+    }
+    // Of two names of a number, the second counts if it is given.
+    let posted = match given.has("OFLOW_BUF_MIN_POSTED") {
+        true => "OFLOW_BUF_MIN_POSTED",
+        false => "OFLOW_BUF_COUNT",
+    };
+    for (first, second, source) in [
+        ("OFLOW_BUF_COUNT", "OFLOW_BUF_MIN_POSTED", "cxip_info.c:925"),
+        ("REQ_BUF_MAX_COUNT", "REQ_BUF_MAX_CACHED", "cxip_info.c:1053"),
+        ("DISABLE_CQ_HUGETLB", "DISABLE_EQ_HUGETLB", "cxip_info.c:1139"),
+    ] {
+        if given.has(first)
+            && given.has(second)
+            && (mode != Some(Mode::Hardware) || !first.starts_with("REQ"))
+        {
+            given.find(first, Problem::NoEffect, format!("has no effect beside {second}"), source);
         }
     }
-    let queues = queues(given, defaults);
+    let posted = given.number(posted, defaults.oflow_buf_min_posted);
+    if mode != Some(Mode::Software) {
+        cached(given, "OFLOW_BUF_MAX_CACHED", posted, "OFLOW_BUF_MIN_POSTED", "cxip_info.c:942");
+    }
+    let (mut request, mut requests) =
+        (Some(defaults.req_buf_size), Some(defaults.req_buf_min_posted));
+    if mode != Some(Mode::Hardware) {
+        request = given.number("REQ_BUF_SIZE", defaults.req_buf_size);
+        requests = given.number("REQ_BUF_MIN_POSTED", defaults.req_buf_min_posted);
+    }
+    if matches!(mode, Some(Mode::Hybrid | Mode::Software)) {
+        if let (Some(number), Some(threshold), Some(get_min)) = (request, threshold, get_min) {
+            let least = threshold.wrapping_add(get_min);
+            // The header has a few tens of bytes more.
+            if number < least {
+                let says = format!(
+                    "less than RDZV_THRESHOLD plus RDZV_GET_MIN: the provider uses {} and a header",
+                    whole(least)
+                );
+                given.find("REQ_BUF_SIZE", Problem::Replaced, says, "cxip_info.c:1067");
+                request = Some(least);
+            }
+        }
+        if requests.is_some_and(|number| number < 2) {
+            let says = "at least 2 is expected: the provider uses 2";
+            given.find("REQ_BUF_MIN_POSTED", Problem::Replaced, says, "cxip_info.c:1073");
+            requests = Some(2);
+        }
+        let name = match given.has("REQ_BUF_MAX_CACHED") {
+            true => "REQ_BUF_MAX_CACHED",
+            false => "REQ_BUF_MAX_COUNT",
+        };
+        cached(given, name, requests, "REQ_BUF_MIN_POSTED", "cxip_info.c:1080");
+    }
+    let (queues, not_known) = queues(given, defaults);
+    let overflow = or(oflow, defaults.oflow_buf_size)
+        .saturating_mul(or(posted, defaults.oflow_buf_min_posted));
+    let requests = or(request, defaults.req_buf_size)
+        .saturating_mul(or(requests, defaults.req_buf_min_posted));
+    let mode = mode.unwrap_or(defaults.mode);
     Memory {
         queues,
-        overflow_buffers: match mode {
-            Mode::Software => 0,
-            Mode::Hardware | Mode::Hybrid => oflow.saturating_mul(posted),
-        },
-        request_buffers: match mode {
-            Mode::Hardware => 0,
-            Mode::Hybrid | Mode::Software => request.saturating_mul(requests),
-        },
+        overflow_buffers: if mode == Mode::Software { 0 } else { overflow },
+        request_buffers: if mode == Mode::Hardware { 0 } else { requests },
+        assumed: assumed + not_known,
     }
 }
 
-/// Checks the sizes of queues. Returns the bytes of both event queues.
-fn queues(given: &mut Given<'_>, defaults: Defaults) -> u64 {
-    let mut cq = given.number("DEFAULT_CQ_SIZE", defaults.cq_size);
-    let why = "at least 1";
-    let none = (cq == 0, 131_072);
-    given.replace("DEFAULT_CQ_SIZE", &mut cq, none, why, "cxip_info.c:1133");
-    let mut fill = given.number("CQ_FILL_PERCENT", 50);
-    let wrong = (!(1..=100).contains(&fill), 50);
-    given.replace("CQ_FILL_PERCENT", &mut fill, wrong, "1 to 100 is expected", "cxip_info.c:1159");
-    let mut tx = given.number("DEFAULT_TX_SIZE", defaults.tx_size);
-    let wrong = (!(16..=16_384).contains(&tx), 1_024);
-    let why = "16 to 16,384 is expected";
-    given.replace("DEFAULT_TX_SIZE", &mut tx, wrong, why, "cxip_info.c:1241");
-    let mut rx = given.number("DEFAULT_RX_SIZE", defaults.rx_size);
-    let wrong = (!(16..=15_360).contains(&rx), 1_024);
-    let why = "16 to 15,360 is expected";
-    given.replace("DEFAULT_RX_SIZE", &mut rx, wrong, why, "cxip_info.c:1253");
+/// Checks the largest number of buffers that the provider keeps, of which 0 is any number.
+fn cached(
+    given: &mut Given<'_>,
+    name: &'static str,
+    posted: Option<u64>,
+    other: &str,
+    source: &'static str,
+) {
+    let number = given.number(name, 0);
+    if let (Some(number), Some(posted)) = (number, posted)
+        && number > 0
+        && number < posted
+    {
+        let says = format!("less than {other}: the provider uses {}", whole(posted));
+        given.find(name, Problem::Replaced, says, source);
+    }
+}
+
+/// Checks the sizes of queues. Returns the bytes of both event queues, and the number of settings
+/// that are not known.
+fn queues(given: &mut Given<'_>, defaults: Defaults) -> (u64, u32) {
+    let cq = given.number("DEFAULT_CQ_SIZE", defaults.cq_size);
+    let rx = given.number("DEFAULT_RX_SIZE", defaults.rx_size);
+    let disabled = match given.has("DISABLE_EQ_HUGETLB") {
+        true => "DISABLE_EQ_HUGETLB",
+        false => "DISABLE_CQ_HUGETLB",
+    };
+    let huge = given.truth(disabled, false).map(|disabled| !disabled);
+    let not_known = [cq.is_none(), rx.is_none(), huge.is_none()];
+    let not_known = not_known.into_iter().map(u32::from).sum();
+    let is_huge = huge.unwrap_or(true);
     // Slots that the provider needs: two for each receive, and some of its own.
-    let needed = 2 * rx + 36;
-    let is_huge = !given.is_on("DISABLE_CQ_HUGETLB") && !given.is_on("DISABLE_EQ_HUGETLB");
-    let slots = cq.max(needed);
+    let needed = 2 * rx.unwrap_or(defaults.rx_size) + 36;
+    let slots = cq.unwrap_or(defaults.cq_size).max(needed);
     let page = if is_huge { HUGE } else { 4_096 };
     let bytes = |slots: u64| slots.saturating_mul(EVENT).div_ceil(page).saturating_mul(page);
-    if bytes(slots) == bytes(needed) && cq > 0 && cq < slots.max(page / EVENT) {
+    if not_known == 0
+        && bytes(slots) == bytes(needed)
+        && slots < page / EVENT * bytes(slots).div_ceil(page)
+        && cq.is_some_and(|cq| cq * EVENT < bytes(slots))
+    {
         let has = bytes(slots) / EVENT;
         let pages = if is_huge { "in huge pages of 2 MiB" } else { "in pages of 4 KiB" };
         let says = format!("has no effect: {pages}, a queue has {} slots anyway", whole(has));
         given.find("DEFAULT_CQ_SIZE", Problem::NoEffect, says, "cxip_evtq.c:449");
     }
-    bytes(slots).saturating_mul(2)
+    (bytes(slots).saturating_mul(2), not_known)
 }
 
 #[cfg(test)]
@@ -516,6 +727,8 @@ mod tests {
             ("", 0, ""),
             ("0x", 0, "x"),
             ("99999999999999999999", i64::MAX, ""),
+            ("-9223372036854775808", i64::MIN, ""),
+            ("-99999999999999999999", i64::MIN, ""),
             ("1,024", 1, ",024"),
         ] {
             assert_eq!(strtol(text), (number, rest), "{text}");
@@ -550,7 +763,10 @@ mod tests {
                 "F_DEFAULT_RX_SIZE=15361",
                 "DEFAULT_RX_SIZE: 16 to 15,360 is expected: the provider uses 1,024",
             ),
-            ("F_RDZV_THRESHOLD=191", "RDZV_THRESHOLD: at least 192: the provider uses 192"),
+            (
+                "F_RDZV_THRESHOLD=191",
+                "RDZV_THRESHOLD: at least 192 is expected: the provider uses 192",
+            ),
             ("F_CQ_FILL_PERCENT=0", "CQ_FILL_PERCENT: 1 to 100 is expected: the provider uses 50"),
             (
                 "F_CQ_FILL_PERCENT=101",
@@ -574,7 +790,7 @@ mod tests {
             ),
             (
                 "F_OFLOW_BUF_SIZE=8192",
-                "OFLOW_BUF_SIZE: less than RDZV_THRESHOLD: the provider uses a threshold of 16,384",
+                "OFLOW_BUF_SIZE: less than RDZV_THRESHOLD (16,384), which the provider then sets to 16,384",
             ),
             (
                 "F_RDZV_GET_MIN=12566529",
@@ -588,14 +804,17 @@ mod tests {
                 "F_LLRING_MODE=Idle",
                 "LLRING_MODE: no such word, so it is ignored: always, idle, never is expected",
             ),
-            ("F_DEFAULT_CQ_SIZE=0", "DEFAULT_CQ_SIZE: at least 1: the provider uses 131,072"),
+            (
+                "F_DEFAULT_CQ_SIZE=0",
+                "DEFAULT_CQ_SIZE: at least 1 is expected: the provider uses 131,072",
+            ),
             (
                 "F_OFLOW_BUF_MAX_CACHED=2",
                 "OFLOW_BUF_MAX_CACHED: less than OFLOW_BUF_MIN_POSTED: the provider uses 3",
             ),
             (
                 "F_RX_MATCH_MODE=hybrid F_REQ_BUF_MIN_POSTED=1",
-                "REQ_BUF_MIN_POSTED: at least 2: the provider uses 2",
+                "REQ_BUF_MIN_POSTED: at least 2 is expected: the provider uses 2",
             ),
             (
                 "F_RX_MATCH_MODE=software F_REQ_BUF_MAX_CACHED=5",
@@ -611,13 +830,109 @@ mod tests {
                   F_RDZV_EAGER_SIZE=2000"
             ),
             [
-                "REQ_BUF_SIZE: the provider knows no units and reads 16",
+                "REQ_BUF_SIZE: the provider knows no units, stops before `MB` and reads 16",
                 "REQ_BUF_SIZE: less than RDZV_THRESHOLD plus RDZV_GET_MIN: the provider uses 2,000 \
                  and a header",
             ]
         );
-        // The last of several values counts.
-        assert_eq!(told("F_DEFAULT_TX_SIZE=9 F_DEFAULT_TX_SIZE=99"), [""; 0]);
+    }
+
+    #[test]
+    fn a_value_is_checked_at_each_place() {
+        assert_eq!(
+            told("F_DEFAULT_TX_SIZE=32768 F_DEFAULT_TX_SIZE=4096"),
+            ["DEFAULT_TX_SIZE: 16 to 16,384 is expected: the provider uses 1,024"]
+        );
+        for (words, expected) in [
+            ("F_ZBCOLL_RADIX=-4", "ZBCOLL_RADIX: at least 2 is expected: the provider uses 2"),
+            (
+                "F_EQ_ACK_BATCH_SIZE=0",
+                "EQ_ACK_BATCH_SIZE: at least 1 is expected: the provider uses 1",
+            ),
+            (
+                "F_FC_RETRY_USEC_DELAY=-1",
+                "FC_RETRY_USEC_DELAY: at least 0 is expected: the provider uses 0",
+            ),
+            (
+                "F_SW_RX_TX_INIT_MAX=8",
+                "SW_RX_TX_INIT_MAX: at least 64 is expected: the provider uses 64",
+            ),
+            (
+                "F_COLL_RETRY_USEC=99999",
+                "COLL_RETRY_USEC: 1 to 32,000 is expected: the provider uses 32,000",
+            ),
+            (
+                "F_COLL_TIMEOUT_USEC=0",
+                "COLL_TIMEOUT_USEC: 1 to 20,000,000 is expected: the provider uses 1",
+            ),
+            (
+                "F_RNR_MAX_TIMEOUT_US=-5",
+                "RNR_MAX_TIMEOUT_US: at least 0 is expected: the provider uses 500,000",
+            ),
+            (
+                "F_CTRL_RX_EQ_MAX_SIZE=0",
+                "CTRL_RX_EQ_MAX_SIZE: at least 1 is expected: the provider uses 67,108,864",
+            ),
+            (
+                "F_DEVICE_NAME=cxi0,hsn0",
+                "DEVICE_NAME: no list of devices such as cxi0,cxi1, so it is ignored",
+            ),
+            (
+                "F_COLL_FABRIC_MGR_URL=ftp://x",
+                "COLL_FABRIC_MGR_URL: does not begin with http:// or https://, so it is ignored",
+            ),
+            ("F_FORCE_ODP=1 F_ODP=0", "ODP: has no effect beside FORCE_ODP, which switches it on"),
+            (
+                "F_DEFAULT_CQ_SIZE=0131072",
+                "DEFAULT_CQ_SIZE: an octal number, because it begins with 0: the provider reads 45,626",
+            ),
+            ("F_ZBCOLL_RADIX=abc", "ZBCOLL_RADIX: no number: the provider reads 0"),
+            (
+                "F_COLL_TIMEOUT_USEC=1e6",
+                "COLL_TIMEOUT_USEC: the provider knows no units, stops before `e6` and reads 1",
+            ),
+            (
+                "F_DEFAULT_VNI=-3",
+                "DEFAULT_VNI: a negative number, which the provider reads as 18,446,744,073,709,551,613",
+            ),
+            (
+                "F_DISABLE_CQ_HUGETLB=1 F_DISABLE_EQ_HUGETLB=0",
+                "DISABLE_CQ_HUGETLB: has no effect beside DISABLE_EQ_HUGETLB",
+            ),
+            (
+                "F_RX_MATCH_MODE=software F_OFLOW_BUF_COUNT=4",
+                "OFLOW_BUF_COUNT: has no effect with RX_MATCH_MODE=software, which has no overflow buffers",
+            ),
+        ] {
+            assert_eq!(told(words)[0], expected, "{words}");
+        }
+        // 32 bits: 4294967296 is 0.
+        assert_eq!(told("F_SW_RX_TX_INIT_MAX=4294967296").len(), 1);
+        let both = told("F_RX_MATCH_MODE=hybrid F_REQ_BUF_MAX_COUNT=1 F_REQ_BUF_MAX_CACHED=100");
+        assert_eq!(both, ["REQ_BUF_MAX_COUNT: has no effect beside REQ_BUF_MAX_CACHED"]);
+    }
+
+    #[test]
+    fn rules_of_several_settings_need_known_values() {
+        let several = "has several values in this script: rules of several settings leave it out";
+        // Branches: one of them is hybrid.
+        let words = "F_RX_MATCH_MODE=hybrid F_RX_MATCH_MODE=hardware F_HYBRID_PREEMPTIVE=1 F_REQ_BUF_SIZE=16777216";
+        assert_eq!(told(words), [format!("RX_MATCH_MODE: {several}")]);
+        let words = "F_OFLOW_BUF_SIZE=8192 F_RDZV_THRESHOLD=$ F_RDZV_EAGER_SIZE=20000";
+        assert_eq!(told(words), ["RDZV_THRESHOLD: the script computes the value: not checked"]);
+        let words = "F_DEFAULT_CQ_SIZE=1024 F_DEFAULT_RX_SIZE=$";
+        assert_eq!(told(words), ["DEFAULT_RX_SIZE: the script computes the value: not checked"]);
+        let memory = checked("F_RX_MATCH_MODE=$", None).memory;
+        assert!(
+            memory.sentence(None).ends_with("with the default of 1 setting that is not checked.")
+        );
+        assert_eq!(memory.assumed, 1);
+        assert_eq!(checked("F_RDZV_THRESHOLD=$", None).memory.assumed, 0);
+        // The same value at two places is known.
+        assert_eq!(
+            told("F_RX_MATCH_MODE=hybrid F_RX_MATCH_MODE=hybrid F_HYBRID_PREEMPTIVE=1"),
+            [""; 0]
+        );
     }
 
     #[test]

@@ -28,11 +28,14 @@ const SOURCE: &str = "libfabric af8ddbe, prov/cxi";
 /// Checks settings of the provider cxi of HPE Slingshot (FI_CXI_...): finds those that do not do
 /// what they say.
 ///
-/// Reads the environment, or a job script: lines that assign, export or setenv a variable, and
-/// options of launchers that pass one (-x NAME=VALUE, -genv NAME VALUE, --export=NAME=VALUE). A line
-/// has the setting, what the provider makes of it, and the line of its source. The last line has the
-/// memory that the provider takes for queues and buffers. A value that the script computes is not
-/// checked, which a line says.
+/// Reads the environment, or a job script: NAME=VALUE before a command and after export, declare and
+/// env, setenv, and options of launchers that pass a variable (-x NAME=VALUE, -genv NAME VALUE,
+/// --export=NAME=VALUE). A line has the setting, what the provider makes of it, and the line of its
+/// source. The last line has the memory that the provider takes for queues and buffers.
+///
+/// Nothing is run, and branches are not followed: the value is checked at each place. Rules of
+/// several settings leave out a setting with several values, or whose value the script computes; a
+/// line says so. Modules, other scripts and libfabric.conf are not read.
 ///
 /// The exit status is 0 if each setting does what it says, and 1 if one does not.
 #[derive(Debug, Args)]

@@ -23,7 +23,6 @@ pub(super) struct Defaults {
     pub(super) req_buf_size: u64,
     pub(super) req_buf_min_posted: u64,
     pub(super) cq_size: u64,
-    pub(super) tx_size: u64,
     pub(super) rx_size: u64,
 }
 
@@ -38,7 +37,6 @@ const LIBFABRIC: Defaults = Defaults {
     req_buf_size: 12 << 20,
     req_buf_min_posted: 6,
     cq_size: 131_072,
-    tx_size: 1_024,
     rx_size: 1_024,
 };
 
@@ -75,7 +73,6 @@ impl Stack {
                 req_buf_size: 2 << 20,
                 req_buf_min_posted: 4,
                 cq_size: 1_024,
-                tx_size: 512,
                 rx_size: 512,
                 ..LIBFABRIC
             },

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use matching::{Counter, QueueCounters};
+use nic::report::ContextCounters;
 use serde::Serialize;
 
 use crate::error::Error;
@@ -23,8 +24,8 @@ pub(crate) struct Against {
     #[arg(long, value_name = "DIR|FILE", conflicts_with = "by")]
     pub(super) against: Option<PathBuf>,
 
-    /// With --against, exits with 1 if a high-water mark, the share that spills (in points) or the
-    /// mean search depth grew by more than PERCENT.
+    /// With --against, exits with 1 if a high-water mark, the need of a NIC, the share that spills
+    /// (in points) or the mean search depth grew by more than PERCENT.
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, requires = "against",
         value_parser = number(0.0..=f64::MAX, "a number of per cent, 0 or more, is expected"))]
     pub(super) fail_above: Option<f64>,
@@ -103,8 +104,21 @@ impl Difference {
 
 /// Returns the mean number of entries that a search compared.
 fn depth(of: &QueueCounters) -> f64 {
-    let entries = of.search_depth.hit_entries + of.search_depth.miss_entries;
+    let entries = of.search_depth.hit_entries.saturating_add(of.search_depth.miss_entries);
     entries as f64 / of.searches.max(1) as f64
+}
+
+fn counts_of(both: [&Experiment; 2], get: &fn(&ContextCounters) -> u64) -> [f64; 2] {
+    both.map(|experiment| get(&experiment.sum.tagged) as f64)
+}
+
+/// Returns the line on the NIC of all ranks of a host that needs most, or `None` if one of the
+/// experiments has no traces.
+fn nic_need(both: [&Experiment; 2]) -> Result<Option<Difference>, Error> {
+    let [Some(before), Some(after)] = [both[0].need()?, both[1].need()?] else { return Ok(None) };
+    let both = [before, after].map(|need| need.nic().peak_total.most as f64);
+    let line = Difference::new("entries of a NIC, at most", Quantity::Count, both);
+    Ok(Some(Difference { is_cost: true, ..line }))
 }
 
 fn lines(both: [&Experiment; 2]) -> Vec<Difference> {
@@ -115,6 +129,12 @@ fn lines(both: [&Experiment; 2]) -> Vec<Difference> {
         Difference::new("messages", Quantity::Count, counts(|of| of.sum.tagged.arrivals)),
         Difference::new("unexpected", Quantity::Count, counts(|of| of.sum.tagged.unexpected)),
     ];
+    for Counter { name, text, get, .. } in ContextCounters::<QueueCounters>::COUNTERS {
+        let both = counts_of(both, get);
+        if both[0] != both[1] && !["posts", "arrivals", "unexpected"].contains(name) {
+            lines.push(Difference::new(*text, Quantity::Count, both));
+        }
+    }
     for queue in QueueKind::BOTH {
         let mut line = |name: &str, quantity, is_cost, value: &dyn Fn(&QueueCounters) -> f64| {
             let both = both.map(|experiment| value(queue.of(&experiment.sum.tagged)));
@@ -151,7 +171,8 @@ pub(super) fn show(
     }
     let before = Experiment::read(&Inputs::one(earlier, later.take), Keep::Shown)?;
     let after = Experiment::read(later, Keep::Shown)?;
-    let lines = lines([&before, &after]);
+    let mut lines = lines([&before, &after]);
+    lines.extend(nic_need([&before, &after])?);
     let grew = |line: &&Difference| fail_above.is_some_and(|most| line.grew_above(most));
     let failed: Vec<_> = lines.iter().filter(grew).map(|line| line.what.as_str()).collect();
     let incomplete = [&before, &after].map(|of| of.sum.ranks.code(later.take.partial));

@@ -87,7 +87,9 @@ impl<'a> LengthPanel<'a> {
         let counters = queue.of(&worst.tagged);
         // The size of the table is drawn only if it is at most half above the high-water mark.
         let most = match counters.entries {
-            entries if entries <= counters.high_water * 3 / 2 => entries.max(counters.high_water),
+            entries if entries <= counters.high_water.saturating_mul(3) / 2 => {
+                entries.max(counters.high_water)
+            }
             _ => counters.high_water,
         };
         Self {
