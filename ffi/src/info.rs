@@ -309,9 +309,8 @@ impl FabricAttr {
 fn malloc_text(text: Option<&str>) -> Result<*mut libc::c_char> {
     let Some(text) = text else { return Ok(std::ptr::null_mut()) };
     let text = CString::new(text).map_err(|_| Errno::EINVAL)?;
-    // SAFETY: strdup copies a C string.
-    let copy = unsafe { libc::strdup(text.as_ptr()) };
-    if copy.is_null() { Err(Errno::ENOMEM) } else { Ok(copy) }
+    let (copy, _) = malloc_bytes(Some(text.as_bytes_with_nul()))?;
+    Ok(copy.cast())
 }
 
 fn malloc_bytes(bytes: Option<&[u8]>) -> Result<(*mut libc::c_void, usize)> {
