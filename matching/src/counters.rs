@@ -11,7 +11,7 @@ mod searches;
 use serde::{Deserialize, Serialize};
 
 pub use block::{Block, BlockReasons};
-pub use define::Counter;
+pub use define::NamedCounter;
 pub use histogram::{BUCKETS, Histogram};
 pub use kinds::{ByKind, KindCounters};
 pub use searches::{SearchDepth, Traversals};

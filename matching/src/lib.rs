@@ -25,7 +25,7 @@ pub mod timing;
 mod traffic;
 
 pub use counters::{
-    BUCKETS, Block, BlockReasons, ByKind, Counter, Histogram, KindCounters, QueueCounters,
+    BUCKETS, Block, BlockReasons, ByKind, Histogram, KindCounters, NamedCounter, QueueCounters,
     SearchDepth, Tallies, Traversals,
 };
 pub use curve::Curve;

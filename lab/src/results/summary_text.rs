@@ -2,7 +2,7 @@
 //! Formats the summary of a run for the terminal.
 
 use matching::measured::MeasuredTime;
-use matching::{Counter, Histogram, QueueCounters};
+use matching::{Histogram, NamedCounter, QueueCounters};
 use nic::report::ChannelCounters;
 
 use super::summary::{Peak, Summary};
@@ -102,7 +102,7 @@ pub(crate) fn queues(sum: &Summary) -> Sheet {
         Sheet::new("Queues", ["", "posted receives (PRQ)", "unexpected messages (UMQ)"]);
     let mut row = |name: &str, of: [String; 2]| table.row([name.to_owned()].into_iter().chain(of));
     let matched = |of: &QueueCounters| total([of.table_matches, of.host_matches]);
-    for Counter { name, text, get, .. } in QueueCounters::COUNTERS {
+    for NamedCounter { name, text, get, .. } in QueueCounters::COUNTERS {
         if both.iter().all(|&of| get(of) == 0) && !ALWAYS.contains(name) {
             continue;
         }

@@ -3,7 +3,7 @@
 
 /// A counter of `T`.
 #[derive(Debug)]
-pub struct Counter<T> {
+pub struct NamedCounter<T> {
     /// Its name in reports, JSON and CSV.
     pub name: &'static str,
     /// Its name for readers.
@@ -34,7 +34,7 @@ macro_rules! counter_struct {
 
         impl $(<$of_queue: 'static>)? $type $(<$of_queue>)? {
             /// The counters, in the order of the fields.
-            pub const COUNTERS: &'static [$crate::Counter<Self>] = &[$($crate::Counter {
+            pub const COUNTERS: &'static [$crate::NamedCounter<Self>] = &[$($crate::NamedCounter {
                 name: stringify!($field),
                 text: $text,
                 get: |of| of.$field,

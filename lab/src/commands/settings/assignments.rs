@@ -67,7 +67,7 @@ pub(super) struct Script {
 
 /// A word of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Word {
+struct ShellWord {
     text: String,
     line: usize,
     /// True if the shell replaces a part of it.
@@ -133,7 +133,7 @@ impl Script {
 
 impl Reading<'_> {
     /// Adds what a command sets.
-    fn command(&mut self, words: &[Word]) {
+    fn command(&mut self, words: &[ShellWord]) {
         let mut words = words;
         while let [first, rest @ ..] = words {
             if !self.assign(&first.text, first) && !BEFORE.contains(&first.text.as_str()) {
@@ -166,7 +166,7 @@ impl Reading<'_> {
     }
 
     /// Adds what the options of a launcher pass.
-    fn options(&mut self, words: &[Word]) {
+    fn options(&mut self, words: &[ShellWord]) {
         for (at, word) in words.iter().enumerate() {
             let (option, inside) = match word.text.split_once('=') {
                 Some((option, value)) if option.starts_with('-') => (option, Some(value)),
@@ -213,7 +213,7 @@ impl Reading<'_> {
     }
 
     /// Adds an assignment, if a part of a word is one. Returns true if it is one.
-    fn assign(&mut self, part: &str, word: &Word) -> bool {
+    fn assign(&mut self, part: &str, word: &ShellWord) -> bool {
         let Some((name, value)) = part.split_once('=').filter(|(name, _)| is_name(name)) else {
             return false;
         };
@@ -246,9 +246,9 @@ struct Lexer {
     line: usize,
     /// Ends of the here documents that begin after this line, and whether tabs before them count.
     documents: Vec<(String, bool)>,
-    word: Option<Word>,
-    command: Vec<Word>,
-    commands: Vec<Vec<Word>>,
+    word: Option<ShellWord>,
+    command: Vec<ShellWord>,
+    commands: Vec<Vec<ShellWord>>,
 }
 
 impl Lexer {
@@ -268,9 +268,9 @@ impl Lexer {
         self.next()
     }
 
-    fn word(&mut self) -> &mut Word {
+    fn word(&mut self) -> &mut ShellWord {
         let line = self.line;
-        self.word.get_or_insert(Word { line, ..Word::default() })
+        self.word.get_or_insert(ShellWord { line, ..ShellWord::default() })
     }
 
     fn end_word(&mut self) {
@@ -422,8 +422,11 @@ impl Lexer {
             comment.push(char);
         }
         let words = comment.split_whitespace();
-        let words =
-            words.map(|text| Word { text: text.to_owned(), line, computed: text.contains('$') });
+        let words = words.map(|text| ShellWord {
+            text: text.to_owned(),
+            line,
+            computed: text.contains('$'),
+        });
         self.commands.extend(
             ["#SBATCH ", "#PBS "].iter().any(|of| comment.starts_with(of)).then(|| words.collect()),
         );

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use matching::{Counter, QueueCounters};
+use matching::{NamedCounter, QueueCounters};
 use nic::report::ContextCounters;
 use serde::Serialize;
 
@@ -129,7 +129,7 @@ fn lines(both: [&Experiment; 2]) -> Vec<Difference> {
         Difference::new("messages", Quantity::Count, counts(|of| of.sum.tagged.arrivals)),
         Difference::new("unexpected", Quantity::Count, counts(|of| of.sum.tagged.unexpected)),
     ];
-    for Counter { name, text, get, .. } in ContextCounters::<QueueCounters>::COUNTERS {
+    for NamedCounter { name, text, get, .. } in ContextCounters::<QueueCounters>::COUNTERS {
         let both = counts_of(both, get);
         if both[0] != both[1] && !["posts", "arrivals", "unexpected"].contains(name) {
             lines.push(Difference::new(*text, Quantity::Count, both));
@@ -147,7 +147,7 @@ fn lines(both: [&Experiment; 2]) -> Vec<Difference> {
         line("mean search depth", Quantity::Mean, true, &depth);
         let rest = QueueCounters::COUNTERS.iter();
         let rest = rest.filter(|of| !["entries", "high_water", "promotions"].contains(&of.name));
-        for Counter { text, get, .. } in rest {
+        for NamedCounter { text, get, .. } in rest {
             let [before, after] = both.map(|of| get(queue.of(&of.sum.tagged)));
             if before != after {
                 line(text, Quantity::Count, false, &|queue| get(queue) as f64);
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn each_counter_that_differs_has_a_line() {
         let before = experiment(1, 64);
-        for Counter { name, text, place, .. } in QueueCounters::COUNTERS {
+        for NamedCounter { name, text, place, .. } in QueueCounters::COUNTERS {
             let mut after = experiment(1, 64);
             *place(&mut after.sum.tagged.umq) += 7;
             let lines = lines([&before, &after]);
