@@ -74,6 +74,7 @@ pub(super) struct Memory {
     /// Buffers for messages that software matches.
     request_buffers: u64,
     /// Number of settings that are given but not known, so that their defaults are assumed.
+    #[serde(skip)]
     assumed: u32,
 }
 
@@ -83,6 +84,8 @@ pub(super) struct Checked {
     pub(super) findings: Vec<Finding>,
     #[serde(rename = "bytes_a_rank")]
     pub(super) memory: Memory,
+    /// Number of settings that are given but not known, whose defaults the memory assumes.
+    assumed_defaults: u32,
 }
 
 impl Memory {
@@ -335,7 +338,7 @@ pub(super) fn check(all: &[Assignment], defaults: Defaults, ppn: Option<NonZeroU
     }
     let mut findings = given.findings;
     findings.sort_by_key(|finding| finding.order);
-    Checked { findings, memory }
+    Checked { findings, memory, assumed_defaults: memory.assumed }
 }
 
 /// Adds a finding on the setting that takes most of the memory, if one is given and is larger than
@@ -1004,7 +1007,7 @@ mod tests {
              request buffers), and 15.5 GiB on a node of 128 ranks."
         );
         // A public environment asks for 100 GiB of event queues on a node.
-        let Checked { findings, memory } = checked("F_DEFAULT_CQ_SIZE=13107200", Some(64));
+        let Checked { findings, memory, .. } = checked("F_DEFAULT_CQ_SIZE=13107200", Some(64));
         assert_eq!(memory.queues, 2 * 800 * MIB);
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].says, "takes 1.6 GiB a rank, 100 GiB on a node of 64 ranks");
