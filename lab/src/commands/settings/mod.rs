@@ -42,7 +42,7 @@ const SOURCE: &str = "libfabric af8ddbe, prov/cxi";
 #[command(after_help = "Examples:
   tcam settings --check job.sh
   tcam settings --check --ppn 64 --stack shs-2.1 job.sh
-  env | tcam settings --check -
+  export -p | tcam settings --check -
   tcam settings --check")]
 pub(crate) struct CheckSettings {
     /// Checks the settings.
