@@ -569,7 +569,7 @@ def settings_of_a_nic(arguments):
         "#SBATCH --ntasks-per-node=64\nexport FI_CXI_DEFAULT_TX_SIZE=131072\n"
         "FI_CXI_DEFAULT_RX_SIZE=$SIZE srun ./app\n"
     )
-    told = f"{script.name}:2: FI_CXI_DEFAULT_TX_SIZE=131072: 16 to 16,384 is expected"
+    told = f"{script.name}:2: FI_CXI_DEFAULT_TX_SIZE=131072: the provider expects 16 to 16,384"
     done = tcam(arguments, "settings", "--check", script)
     check(done.returncode == 1 and told in " ".join(done.stdout.split()) and "64 ranks" in done.stdout, f"{done}")
     check("not checked" in done.stdout, done.stdout)

@@ -57,7 +57,7 @@ pub(super) struct Assignment {
     pub(super) place: String,
 }
 
-/// What a script, or the environment, sets.
+/// The variables that a script, or the environment, sets.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Script {
     pub(super) assignments: Vec<Assignment>,
@@ -432,7 +432,8 @@ impl Lexer {
         );
     }
 
-    /// Reads the word behind `<<`, the end of a here document. Three signs have none.
+    /// Reads the word behind `<<`, which ends a here document. Skips the third sign of a here
+    /// string.
     fn document(&mut self) {
         self.end_word();
         if self.next_if(|char| char == '<').is_some() {

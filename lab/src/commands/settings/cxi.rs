@@ -5,7 +5,8 @@
 //! ```text
 //! number    = strtol(value), with 32 or 64 bits: a suffix is dropped
 //! replaced  = out of range, or in conflict with another setting
-//! memory    = 2 event queues + overflow buffers (hardware, hybrid) + request buffers (hybrid, software)
+//! memory    = 2 event queues + overflow buffers (hardware, hybrid)
+//!             + request buffers (hybrid, software)
 //! a queue   = 64 bytes * max(slots that are needed, DEFAULT_CQ_SIZE), in huge pages of 2 MiB
 //! ```
 //! A value is checked by itself at each place. Rules of several settings are applied only if each of
@@ -160,7 +161,7 @@ const BOUNDS: [Bounds; 13] = [
     ("RNR_MAX_TIMEOUT_US", [0, ANY], [500_000, 0], "cxip_info.c:731"),
 ];
 
-/// What is known of a setting.
+/// The value of a setting, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known<'a> {
     Unset,
@@ -315,13 +316,10 @@ pub(super) fn check(all: &[Assignment], defaults: Defaults, ppn: Option<NonZeroU
         given.by_name.entry(name).or_default().push((order, assignment));
     }
     let mode = mode(&mut given, defaults.mode);
-    let mut memory = sizes(&mut given, mode, defaults);
-    if mode.is_none() {
-        memory.assumed += 1;
-    }
+    let memory = sizes(&mut given, mode, defaults);
     if given.truth("FORCE_ODP", false) == Some(true) && given.truth("ODP", true) == Some(false) {
         let says = "has no effect beside FORCE_ODP, which switches it on";
-        given.find("ODP", Problem::NoEffect, says, "cxip_info.c:784");
+        given.find("ODP", Problem::NoEffect, says, "cxip_info.c:785");
     }
     let much = memory.all() > MUCH_A_RANK
         || ppn.is_some_and(|ppn| memory.all().saturating_mul(ppn.get().into()) > MUCH_A_NODE);
@@ -331,7 +329,8 @@ pub(super) fn check(all: &[Assignment], defaults: Defaults, ppn: Option<NonZeroU
     for name in std::mem::take(&mut given.unknown) {
         let last = given.by_name.get(name).and_then(|all| all.last());
         if let Some((order, of)) = last.filter(|(_, of)| of.value.is_some()) {
-            let says = "has several values in this script: rules of several settings leave it out";
+            let says =
+                "has several values in this script, so rules that combine settings leave it out";
             let finding = finding(*order, of, Problem::NotChecked, says.to_owned(), "");
             given.findings.push(finding);
         }
@@ -391,18 +390,18 @@ fn alone(order: usize, of: &Assignment, findings: &mut Vec<Finding>) {
     };
     let Some(variable) = named(word) else {
         let near = hint::nearest(word, VARIABLES.iter().map(|variable| variable.name));
-        let near = near.map_or_else(String::new, |near| format!("; {PREFIX}{near}?"));
+        let near = near.map_or_else(String::new, |near| format!(", but {PREFIX}{near}"));
         let says = format!("the provider has no such variable{near}");
         return find(Problem::Unknown, says, "cxip_info.c:690");
     };
     let Some(value) = value else {
-        let says = "the script computes the value: not checked".to_owned();
+        let says = "is not checked, because the script computes it".to_owned();
         return find(Problem::NotChecked, says, variable.source);
     };
     let Variable { name, of, source } = *variable;
     match of {
         Type::Bool if truth(value).is_none() => {
-            let says = "no truth value, so the provider keeps its default: 0 or 1 is expected";
+            let says = "the provider expects 0 or 1, and keeps its default";
             find(Problem::Replaced, says.to_owned(), "src/var.c:391");
         }
         Type::Int | Type::Size => {
@@ -416,7 +415,7 @@ fn alone(order: usize, of: &Assignment, findings: &mut Vec<Finding>) {
                     ANY => format!("at least {}", whole(*least as u64)),
                     most => format!("{} to {}", whole(*least as u64), whole(most as u64)),
                 };
-                let says = format!("{range} is expected: the provider uses {}", whole(used as u64));
+                let says = format!("the provider expects {range}, and uses {}", whole(used as u64));
                 find(Problem::Replaced, says, source);
             }
         }
@@ -425,10 +424,10 @@ fn alone(order: usize, of: &Assignment, findings: &mut Vec<Finding>) {
             let lower = words.iter().find(|of| value.eq_ignore_ascii_case(of));
             if !words.contains(&value.as_str()) && lower != Some(&"hardware") {
                 let expected = match lower {
-                    Some(lower) => format!("{lower} in small letters is expected"),
-                    None => "hardware, hybrid or software is expected".to_owned(),
+                    Some(lower) => format!("{lower} in small letters"),
+                    None => "hardware, hybrid or software".to_owned(),
                 };
-                let says = format!("no such mode, so the provider uses hardware: {expected}");
+                let says = format!("the provider expects {expected}, and uses hardware");
                 find(Problem::Replaced, says, "cxip.h:4083");
             }
         }
@@ -436,12 +435,12 @@ fn alone(order: usize, of: &Assignment, findings: &mut Vec<Finding>) {
             let plain = if name == "RDZV_PROTO" { value.replace('-', "_") } else { value.clone() };
             if !words.contains(&plain.as_str()) {
                 let says =
-                    format!("no such word, so it is ignored: {} is expected", words.join(", "));
+                    format!("the provider expects one of {}, and ignores it", words.join(", "));
                 find(Problem::Replaced, says, source);
             }
         }
         Type::Text if name == "DEVICE_NAME" && !value.split(',').all(is_device) => {
-            let says = "no list of devices such as cxi0,cxi1, so it is ignored".to_owned();
+            let says = "the provider expects a list such as cxi0,cxi1, and ignores it".to_owned();
             find(Problem::Replaced, says, "cxip_info.c:829");
         }
         Type::Text if name == "COLL_FABRIC_MGR_URL" => {
@@ -450,7 +449,7 @@ fn alone(order: usize, of: &Assignment, findings: &mut Vec<Finding>) {
                 .iter()
                 .any(|of| lower.len() > of.len() && lower.starts_with(of))
             {
-                let says = "does not begin with http:// or https://, so it is ignored".to_owned();
+                let says = "the provider expects http:// or https://, and ignores it".to_owned();
                 find(Problem::Replaced, says, "cxip_info.c:1184");
             }
         }
@@ -468,18 +467,18 @@ fn misread(of: Type, value: &str, number: i128, rest: &str) -> Option<String> {
     let read = value.trim().strip_suffix(rest).unwrap_or_default();
     let digits = read.trim_start_matches(['+', '-']);
     match () {
-        () if digits.is_empty() => Some(format!("no number: the provider reads {told}")),
+        () if digits.is_empty() => Some(format!("is no number, and the provider reads {told}")),
         () if !rest.is_empty() => {
-            Some(format!("the provider knows no units, stops before `{rest}` and reads {told}"))
+            Some(format!("the provider knows no units, stops before `{rest}`, and reads {told}"))
         }
         () if of == Type::Size && read.starts_with('-') && number != 0 => {
-            Some(format!("a negative number, which the provider reads as {told}"))
+            Some(format!("is negative, and the provider reads {told}"))
         }
         () if digits.len() > 1
             && digits.chars().all(|char| char.is_digit(8))
             && digits.starts_with('0') =>
         {
-            Some(format!("an octal number, because it begins with 0: the provider reads {told}"))
+            Some(format!("is octal, because it begins with 0, and the provider reads {told}"))
         }
         () => None,
     }
@@ -536,17 +535,13 @@ fn mode(given: &mut Given<'_>, default: Mode) -> Option<Mode> {
 
 /// Checks the sizes of buffers in the order in which the provider reads them. Returns the memory.
 fn sizes(given: &mut Given<'_>, mode: Option<Mode>, defaults: Defaults) -> Memory {
-    let mut assumed = 0;
-    let mut or = |known: Option<u64>, default: u64| {
-        assumed += u32::from(known.is_none());
-        known.unwrap_or(default)
-    };
     let mut threshold = given.number("RDZV_THRESHOLD", defaults.rdzv_threshold);
     let eager = given.number("RDZV_EAGER_SIZE", defaults.rdzv_eager_size);
     if let (Some(threshold), Some(eager)) = (threshold, eager)
         && eager > threshold
     {
-        let says = format!("more than RDZV_THRESHOLD: the provider uses {}", whole(threshold));
+        let says =
+            format!("is more than RDZV_THRESHOLD, so the provider uses {}", whole(threshold));
         given.find("RDZV_EAGER_SIZE", Problem::Replaced, says, "cxip_info.c:900");
     }
     let oflow = given.number("OFLOW_BUF_SIZE", defaults.oflow_buf_size);
@@ -556,12 +551,12 @@ fn sizes(given: &mut Given<'_>, mode: Option<Mode>, defaults: Defaults) -> Memor
         const SOURCE: &str = "cxip_info.c:912";
         if given.has("OFLOW_BUF_SIZE") {
             let says = format!(
-                "less than RDZV_THRESHOLD ({}), which the provider then sets to 16,384",
+                "is less than RDZV_THRESHOLD ({}), which the provider then sets to 16,384",
                 whole(number)
             );
             given.find("OFLOW_BUF_SIZE", Problem::Replaced, says, SOURCE);
         } else {
-            let says = "more than OFLOW_BUF_SIZE: the provider uses 16,384";
+            let says = "is more than OFLOW_BUF_SIZE, so the provider uses 16,384";
             given.find("RDZV_THRESHOLD", Problem::Replaced, says, SOURCE);
         }
         threshold = Some(16_384);
@@ -571,7 +566,7 @@ fn sizes(given: &mut Given<'_>, mode: Option<Mode>, defaults: Defaults) -> Memor
         // The provider subtracts without regard to a sign.
         && number > oflow.wrapping_sub(threshold)
     {
-        let says = "more than OFLOW_BUF_SIZE less RDZV_THRESHOLD: the provider uses 0";
+        let says = "is more than OFLOW_BUF_SIZE less RDZV_THRESHOLD, so the provider uses 0";
         given.find("RDZV_GET_MIN", Problem::Replaced, says, "cxip_info.c:918");
         get_min = Some(0);
     }
@@ -580,15 +575,14 @@ fn sizes(given: &mut Given<'_>, mode: Option<Mode>, defaults: Defaults) -> Memor
         true => "OFLOW_BUF_MIN_POSTED",
         false => "OFLOW_BUF_COUNT",
     };
-    for (first, second, source) in [
-        ("OFLOW_BUF_COUNT", "OFLOW_BUF_MIN_POSTED", "cxip_info.c:925"),
-        ("REQ_BUF_MAX_COUNT", "REQ_BUF_MAX_CACHED", "cxip_info.c:1053"),
-        ("DISABLE_CQ_HUGETLB", "DISABLE_EQ_HUGETLB", "cxip_info.c:1139"),
+    for (first, second, unused_in, source) in [
+        ("OFLOW_BUF_COUNT", "OFLOW_BUF_MIN_POSTED", Some(Mode::Software), "cxip_info.c:925"),
+        ("REQ_BUF_MAX_COUNT", "REQ_BUF_MAX_CACHED", Some(Mode::Hardware), "cxip_info.c:1053"),
+        ("DISABLE_CQ_HUGETLB", "DISABLE_EQ_HUGETLB", None, "cxip_info.c:1139"),
     ] {
-        if given.has(first)
-            && given.has(second)
-            && (mode != Some(Mode::Hardware) || !first.starts_with("REQ"))
-        {
+        // In a mode without these buffers, the settings have a finding already.
+        let is_used = unused_in.is_none() || unused_in != mode;
+        if is_used && given.has(first) && given.has(second) {
             given.find(first, Problem::NoEffect, format!("has no effect beside {second}"), source);
         }
     }
@@ -608,7 +602,7 @@ fn sizes(given: &mut Given<'_>, mode: Option<Mode>, defaults: Defaults) -> Memor
             // The header has a few tens of bytes more.
             if number < least {
                 let says = format!(
-                    "less than RDZV_THRESHOLD plus RDZV_GET_MIN: the provider uses {} and a header",
+                    "is less than RDZV_THRESHOLD plus RDZV_GET_MIN, so the provider uses {} and a header",
                     whole(least)
                 );
                 given.find("REQ_BUF_SIZE", Problem::Replaced, says, "cxip_info.c:1067");
@@ -616,7 +610,7 @@ fn sizes(given: &mut Given<'_>, mode: Option<Mode>, defaults: Defaults) -> Memor
             }
         }
         if requests.is_some_and(|number| number < 2) {
-            let says = "at least 2 is expected: the provider uses 2";
+            let says = "the provider expects at least 2, and uses 2";
             given.find("REQ_BUF_MIN_POSTED", Problem::Replaced, says, "cxip_info.c:1073");
             requests = Some(2);
         }
@@ -626,18 +620,28 @@ fn sizes(given: &mut Given<'_>, mode: Option<Mode>, defaults: Defaults) -> Memor
         };
         cached(given, name, requests, "REQ_BUF_MIN_POSTED", "cxip_info.c:1080");
     }
-    let (queues, not_known) = queues(given, defaults);
-    let overflow = or(oflow, defaults.oflow_buf_size)
-        .saturating_mul(or(posted, defaults.oflow_buf_min_posted));
-    let requests = or(request, defaults.req_buf_size)
-        .saturating_mul(or(requests, defaults.req_buf_min_posted));
+    let (queues, mut assumed) = queues(given, defaults);
+    assumed += u32::from(mode.is_none());
     let mode = mode.unwrap_or(defaults.mode);
-    Memory {
-        queues,
-        overflow_buffers: if mode == Mode::Software { 0 } else { overflow },
-        request_buffers: if mode == Mode::Hardware { 0 } else { requests },
-        assumed: assumed + not_known,
-    }
+    let mut buffers = |are_used: bool, known: [Option<u64>; 2], defaults: [u64; 2]| {
+        if !are_used {
+            return 0;
+        }
+        assumed += known.iter().map(|of| u32::from(of.is_none())).sum::<u32>();
+        let [size, number] = [0, 1].map(|at| known[at].unwrap_or(defaults[at]));
+        size.saturating_mul(number)
+    };
+    let overflow_buffers = buffers(
+        mode != Mode::Software,
+        [oflow, posted],
+        [defaults.oflow_buf_size, defaults.oflow_buf_min_posted],
+    );
+    let request_buffers = buffers(
+        mode != Mode::Hardware,
+        [request, requests],
+        [defaults.req_buf_size, defaults.req_buf_min_posted],
+    );
+    Memory { queues, overflow_buffers, request_buffers, assumed }
 }
 
 /// Checks the largest number of buffers that the provider keeps, of which 0 is any number.
@@ -653,7 +657,7 @@ fn cached(
         && number > 0
         && number < posted
     {
-        let says = format!("less than {other}: the provider uses {}", whole(posted));
+        let says = format!("is less than {other}, so the provider uses {}", whole(posted));
         given.find(name, Problem::Replaced, says, source);
     }
 }
@@ -671,19 +675,19 @@ fn queues(given: &mut Given<'_>, defaults: Defaults) -> (u64, u32) {
     let not_known = [cq.is_none(), rx.is_none(), huge.is_none()];
     let not_known = not_known.into_iter().map(u32::from).sum();
     let is_huge = huge.unwrap_or(true);
-    // Slots that the provider needs: two for each receive, and some of its own.
+    // The provider needs two slots for each receive, and 36 others.
     let needed = 2 * rx.unwrap_or(defaults.rx_size) + 36;
     let slots = cq.unwrap_or(defaults.cq_size).max(needed);
     let page = if is_huge { HUGE } else { 4_096 };
     let bytes = |slots: u64| slots.saturating_mul(EVENT).div_ceil(page).saturating_mul(page);
     if not_known == 0
         && bytes(slots) == bytes(needed)
-        && slots < page / EVENT * bytes(slots).div_ceil(page)
         && cq.is_some_and(|cq| cq * EVENT < bytes(slots))
     {
         let has = bytes(slots) / EVENT;
         let pages = if is_huge { "in huge pages of 2 MiB" } else { "in pages of 4 KiB" };
-        let says = format!("has no effect: {pages}, a queue has {} slots anyway", whole(has));
+        let says =
+            format!("has no effect, because a queue has {} slots anyway {pages}", whole(has));
         given.find("DEFAULT_CQ_SIZE", Problem::NoEffect, says, "cxip_evtq.c:449");
     }
     (bytes(slots).saturating_mul(2), not_known)
@@ -756,72 +760,69 @@ mod tests {
         for (words, expected) in [
             (
                 "F_DEFAULT_TX_SIZE=131072",
-                "DEFAULT_TX_SIZE: 16 to 16,384 is expected: the provider uses 1,024",
+                "DEFAULT_TX_SIZE: the provider expects 16 to 16,384, and uses 1,024",
             ),
             (
                 "F_DEFAULT_TX_SIZE=15",
-                "DEFAULT_TX_SIZE: 16 to 16,384 is expected: the provider uses 1,024",
+                "DEFAULT_TX_SIZE: the provider expects 16 to 16,384, and uses 1,024",
             ),
             (
                 "F_DEFAULT_RX_SIZE=15361",
-                "DEFAULT_RX_SIZE: 16 to 15,360 is expected: the provider uses 1,024",
+                "DEFAULT_RX_SIZE: the provider expects 16 to 15,360, and uses 1,024",
             ),
             (
                 "F_RDZV_THRESHOLD=191",
-                "RDZV_THRESHOLD: at least 192 is expected: the provider uses 192",
+                "RDZV_THRESHOLD: the provider expects at least 192, and uses 192",
             ),
-            ("F_CQ_FILL_PERCENT=0", "CQ_FILL_PERCENT: 1 to 100 is expected: the provider uses 50"),
+            ("F_CQ_FILL_PERCENT=0", "CQ_FILL_PERCENT: the provider expects 1 to 100, and uses 50"),
             (
                 "F_CQ_FILL_PERCENT=101",
-                "CQ_FILL_PERCENT: 1 to 100 is expected: the provider uses 50",
+                "CQ_FILL_PERCENT: the provider expects 1 to 100, and uses 50",
             ),
             (
                 "F_RX_MATCH_MODE=hybird",
-                "RX_MATCH_MODE: no such mode, so the provider uses hardware: hardware, hybrid or software is expected",
+                "RX_MATCH_MODE: the provider expects hardware, hybrid or software, and uses hardware",
             ),
             (
                 "F_RX_MATCH_MODE=Hybrid",
-                "RX_MATCH_MODE: no such mode, so the provider uses hardware: hybrid in small letters is expected",
+                "RX_MATCH_MODE: the provider expects hybrid in small letters, and uses hardware",
             ),
             (
                 "F_RDZV_EAGER_SIZE=16385",
-                "RDZV_EAGER_SIZE: more than RDZV_THRESHOLD: the provider uses 16,384",
+                "RDZV_EAGER_SIZE: is more than RDZV_THRESHOLD, so the provider uses 16,384",
             ),
             (
                 "F_RDZV_THRESHOLD=12582913",
-                "RDZV_THRESHOLD: more than OFLOW_BUF_SIZE: the provider uses 16,384",
+                "RDZV_THRESHOLD: is more than OFLOW_BUF_SIZE, so the provider uses 16,384",
             ),
             (
                 "F_OFLOW_BUF_SIZE=8192",
-                "OFLOW_BUF_SIZE: less than RDZV_THRESHOLD (16,384), which the provider then sets to 16,384",
+                "OFLOW_BUF_SIZE: is less than RDZV_THRESHOLD (16,384), which the provider then sets to 16,384",
             ),
             (
                 "F_RDZV_GET_MIN=12566529",
-                "RDZV_GET_MIN: more than OFLOW_BUF_SIZE less RDZV_THRESHOLD: the provider uses 0",
+                "RDZV_GET_MIN: is more than OFLOW_BUF_SIZE less RDZV_THRESHOLD, so the provider uses 0",
             ),
-            (
-                "F_ODP=ja",
-                "ODP: no truth value, so the provider keeps its default: 0 or 1 is expected",
-            ),
+            ("F_ODP=ja", "ODP: the provider expects 0 or 1, and keeps its default"),
             (
                 "F_LLRING_MODE=Idle",
-                "LLRING_MODE: no such word, so it is ignored: always, idle, never is expected",
+                "LLRING_MODE: the provider expects one of always, idle, never, and ignores it",
             ),
             (
                 "F_DEFAULT_CQ_SIZE=0",
-                "DEFAULT_CQ_SIZE: at least 1 is expected: the provider uses 131,072",
+                "DEFAULT_CQ_SIZE: the provider expects at least 1, and uses 131,072",
             ),
             (
                 "F_OFLOW_BUF_MAX_CACHED=2",
-                "OFLOW_BUF_MAX_CACHED: less than OFLOW_BUF_MIN_POSTED: the provider uses 3",
+                "OFLOW_BUF_MAX_CACHED: is less than OFLOW_BUF_MIN_POSTED, so the provider uses 3",
             ),
             (
                 "F_RX_MATCH_MODE=hybrid F_REQ_BUF_MIN_POSTED=1",
-                "REQ_BUF_MIN_POSTED: at least 2 is expected: the provider uses 2",
+                "REQ_BUF_MIN_POSTED: the provider expects at least 2, and uses 2",
             ),
             (
                 "F_RX_MATCH_MODE=software F_REQ_BUF_MAX_CACHED=5",
-                "REQ_BUF_MAX_CACHED: less than REQ_BUF_MIN_POSTED: the provider uses 6",
+                "REQ_BUF_MAX_CACHED: is less than REQ_BUF_MIN_POSTED, so the provider uses 6",
             ),
         ] {
             assert_eq!(told(words), [expected], "{words}");
@@ -833,8 +834,8 @@ mod tests {
                   F_RDZV_EAGER_SIZE=2000"
             ),
             [
-                "REQ_BUF_SIZE: the provider knows no units, stops before `MB` and reads 16",
-                "REQ_BUF_SIZE: less than RDZV_THRESHOLD plus RDZV_GET_MIN: the provider uses 2,000 \
+                "REQ_BUF_SIZE: the provider knows no units, stops before `MB`, and reads 16",
+                "REQ_BUF_SIZE: is less than RDZV_THRESHOLD plus RDZV_GET_MIN, so the provider uses 2,000 \
                  and a header",
             ]
         );
@@ -844,59 +845,59 @@ mod tests {
     fn a_value_is_checked_at_each_place() {
         assert_eq!(
             told("F_DEFAULT_TX_SIZE=32768 F_DEFAULT_TX_SIZE=4096"),
-            ["DEFAULT_TX_SIZE: 16 to 16,384 is expected: the provider uses 1,024"]
+            ["DEFAULT_TX_SIZE: the provider expects 16 to 16,384, and uses 1,024"]
         );
         for (words, expected) in [
-            ("F_ZBCOLL_RADIX=-4", "ZBCOLL_RADIX: at least 2 is expected: the provider uses 2"),
+            ("F_ZBCOLL_RADIX=-4", "ZBCOLL_RADIX: the provider expects at least 2, and uses 2"),
             (
                 "F_EQ_ACK_BATCH_SIZE=0",
-                "EQ_ACK_BATCH_SIZE: at least 1 is expected: the provider uses 1",
+                "EQ_ACK_BATCH_SIZE: the provider expects at least 1, and uses 1",
             ),
             (
                 "F_FC_RETRY_USEC_DELAY=-1",
-                "FC_RETRY_USEC_DELAY: at least 0 is expected: the provider uses 0",
+                "FC_RETRY_USEC_DELAY: the provider expects at least 0, and uses 0",
             ),
             (
                 "F_SW_RX_TX_INIT_MAX=8",
-                "SW_RX_TX_INIT_MAX: at least 64 is expected: the provider uses 64",
+                "SW_RX_TX_INIT_MAX: the provider expects at least 64, and uses 64",
             ),
             (
                 "F_COLL_RETRY_USEC=99999",
-                "COLL_RETRY_USEC: 1 to 32,000 is expected: the provider uses 32,000",
+                "COLL_RETRY_USEC: the provider expects 1 to 32,000, and uses 32,000",
             ),
             (
                 "F_COLL_TIMEOUT_USEC=0",
-                "COLL_TIMEOUT_USEC: 1 to 20,000,000 is expected: the provider uses 1",
+                "COLL_TIMEOUT_USEC: the provider expects 1 to 20,000,000, and uses 1",
             ),
             (
                 "F_RNR_MAX_TIMEOUT_US=-5",
-                "RNR_MAX_TIMEOUT_US: at least 0 is expected: the provider uses 500,000",
+                "RNR_MAX_TIMEOUT_US: the provider expects at least 0, and uses 500,000",
             ),
             (
                 "F_CTRL_RX_EQ_MAX_SIZE=0",
-                "CTRL_RX_EQ_MAX_SIZE: at least 1 is expected: the provider uses 67,108,864",
+                "CTRL_RX_EQ_MAX_SIZE: the provider expects at least 1, and uses 67,108,864",
             ),
             (
                 "F_DEVICE_NAME=cxi0,hsn0",
-                "DEVICE_NAME: no list of devices such as cxi0,cxi1, so it is ignored",
+                "DEVICE_NAME: the provider expects a list such as cxi0,cxi1, and ignores it",
             ),
             (
                 "F_COLL_FABRIC_MGR_URL=ftp://x",
-                "COLL_FABRIC_MGR_URL: does not begin with http:// or https://, so it is ignored",
+                "COLL_FABRIC_MGR_URL: the provider expects http:// or https://, and ignores it",
             ),
             ("F_FORCE_ODP=1 F_ODP=0", "ODP: has no effect beside FORCE_ODP, which switches it on"),
             (
                 "F_DEFAULT_CQ_SIZE=0131072",
-                "DEFAULT_CQ_SIZE: an octal number, because it begins with 0: the provider reads 45,626",
+                "DEFAULT_CQ_SIZE: is octal, because it begins with 0, and the provider reads 45,626",
             ),
-            ("F_ZBCOLL_RADIX=abc", "ZBCOLL_RADIX: no number: the provider reads 0"),
+            ("F_ZBCOLL_RADIX=abc", "ZBCOLL_RADIX: is no number, and the provider reads 0"),
             (
                 "F_COLL_TIMEOUT_USEC=1e6",
-                "COLL_TIMEOUT_USEC: the provider knows no units, stops before `e6` and reads 1",
+                "COLL_TIMEOUT_USEC: the provider knows no units, stops before `e6`, and reads 1",
             ),
             (
                 "F_DEFAULT_VNI=-3",
-                "DEFAULT_VNI: a negative number, which the provider reads as 18,446,744,073,709,551,613",
+                "DEFAULT_VNI: is negative, and the provider reads 18,446,744,073,709,551,613",
             ),
             (
                 "F_DISABLE_CQ_HUGETLB=1 F_DISABLE_EQ_HUGETLB=0",
@@ -917,21 +918,25 @@ mod tests {
 
     #[test]
     fn rules_of_several_settings_need_known_values() {
-        let several = "has several values in this script: rules of several settings leave it out";
+        let several =
+            "has several values in this script, so rules that combine settings leave it out";
         // Branches: one of them is hybrid.
         let words = "F_RX_MATCH_MODE=hybrid F_RX_MATCH_MODE=hardware F_HYBRID_PREEMPTIVE=1 F_REQ_BUF_SIZE=16777216";
         assert_eq!(told(words), [format!("RX_MATCH_MODE: {several}")]);
         let words = "F_OFLOW_BUF_SIZE=8192 F_RDZV_THRESHOLD=$ F_RDZV_EAGER_SIZE=20000";
-        assert_eq!(told(words), ["RDZV_THRESHOLD: the script computes the value: not checked"]);
+        assert_eq!(told(words), ["RDZV_THRESHOLD: is not checked, because the script computes it"]);
         let words = "F_DEFAULT_CQ_SIZE=1024 F_DEFAULT_RX_SIZE=$";
-        assert_eq!(told(words), ["DEFAULT_RX_SIZE: the script computes the value: not checked"]);
+        assert_eq!(
+            told(words),
+            ["DEFAULT_RX_SIZE: is not checked, because the script computes it"]
+        );
         let memory = checked("F_RX_MATCH_MODE=$", None).memory;
         assert!(
             memory.sentence(None).ends_with("with the default of 1 setting that is not checked.")
         );
         assert_eq!(memory.assumed, 1);
         assert_eq!(checked("F_RDZV_THRESHOLD=$", None).memory.assumed, 0);
-        // The same value at two places is known.
+        // A value that is equal at two places is known.
         assert_eq!(
             told("F_RX_MATCH_MODE=hybrid F_RX_MATCH_MODE=hybrid F_HYBRID_PREEMPTIVE=1"),
             [""; 0]
@@ -943,7 +948,7 @@ mod tests {
         for (words, expected) in [
             (
                 "F_RX_MATCHMODE=hybrid",
-                "RX_MATCHMODE: the provider has no such variable; FI_CXI_RX_MATCH_MODE?",
+                "RX_MATCHMODE: the provider has no such variable, but FI_CXI_RX_MATCH_MODE",
             ),
             ("F_QQQQ=1", "QQQQ: the provider has no such variable"),
             (
@@ -952,11 +957,11 @@ mod tests {
             ),
             (
                 "F_DEFAULT_CQ_SIZE=32767",
-                "DEFAULT_CQ_SIZE: has no effect: in huge pages of 2 MiB, a queue has 32,768 slots anyway",
+                "DEFAULT_CQ_SIZE: has no effect, because a queue has 32,768 slots anyway in huge pages of 2 MiB",
             ),
             (
                 "F_DISABLE_EQ_HUGETLB=1 F_DEFAULT_CQ_SIZE=1024",
-                "DEFAULT_CQ_SIZE: has no effect: in pages of 4 KiB, a queue has 2,112 slots anyway",
+                "DEFAULT_CQ_SIZE: has no effect, because a queue has 2,112 slots anyway in pages of 4 KiB",
             ),
             (
                 "F_REQ_BUF_SIZE=8388608",
@@ -970,7 +975,10 @@ mod tests {
                 "F_OFLOW_BUF_COUNT=4 F_OFLOW_BUF_MIN_POSTED=5",
                 "OFLOW_BUF_COUNT: has no effect beside OFLOW_BUF_MIN_POSTED",
             ),
-            ("F_DEFAULT_TX_SIZE=$", "DEFAULT_TX_SIZE: the script computes the value: not checked"),
+            (
+                "F_DEFAULT_TX_SIZE=$",
+                "DEFAULT_TX_SIZE: is not checked, because the script computes it",
+            ),
         ] {
             assert_eq!(told(words), [expected], "{words}");
         }

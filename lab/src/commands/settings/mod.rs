@@ -31,10 +31,10 @@ const SOURCE: &str = "libfabric af8ddbe, prov/cxi";
 /// Reads the environment, or a job script: NAME=VALUE before a command and after export, declare and
 /// env, setenv, and options of launchers that pass a variable (-x NAME=VALUE, -genv NAME VALUE,
 /// --export=NAME=VALUE). A line has the setting, what the provider makes of it, and the line of its
-/// source. The last line has the memory that the provider takes for queues and buffers.
+/// source. One more line has the memory that the provider takes for queues and buffers.
 ///
 /// Nothing is run, and branches are not followed: the value is checked at each place. Rules of
-/// several settings leave out a setting with several values, or whose value the script computes; a
+/// several settings leave out a setting with several values, and one that the script computes. A
 /// line says so. Modules, other scripts and libfabric.conf are not read.
 ///
 /// The exit status is 0 if each setting does what it says, and 1 if one does not.
@@ -49,8 +49,8 @@ pub(crate) struct CheckSettings {
     #[arg(long, required = true)]
     check: bool,
 
-    /// Number of ranks on a node, for the memory of a node. Default: --ntasks-per-node of the
-    /// script, if it has one.
+    /// Number of ranks on a node, for the memory of a node. Default: the number that
+    /// the script has, such as --ntasks-per-node.
     #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = at_least_one)]
     ppn: Option<NonZeroU32>,
 
