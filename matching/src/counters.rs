@@ -22,8 +22,8 @@ use crate::sums::sum;
 use crate::timing::ModelledTime;
 
 counter_struct! {
-    /// Counters of one queue. Elements are posted receives (PRQ) or unexpected messages (UMQ); searches
-    /// are made by arrivals (PRQ) or posts (UMQ).
+    /// Counters of one queue. Elements are posted receives (PRQ) or unexpected messages (UMQ);
+    /// searches are made by arrivals (PRQ) or posts (UMQ).
     ///
     /// Invariants ([`QueueCounters::check`]):
     ///
@@ -76,8 +76,8 @@ counter_struct! {
         most table_high_water "high-water mark, table",
         /// Maximum number of elements on the host at once.
         most host_high_water "high-water mark, host",
-        /// Maximum number of elements in table and host together: the table size at which no element
-        /// would have spilled.
+        /// Maximum number of elements in table and host together: the table size at which no
+        /// element would have spilled.
         most high_water "high-water mark",
         /// Queues the host engine made for collective operations.
         most dedicated_collective "host queues, collective",

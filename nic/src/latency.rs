@@ -142,7 +142,7 @@ impl MatchingUnit {
     }
 
     /// Ends the operation, and adds its latency to `to`. `charged` is the sum of the charges for
-    /// all operations so far, in picoseconds.
+    /// all operations up to this one, in picoseconds.
     pub(crate) fn end(&mut self, operation: Operation, charged: u64, to: &mut Latency) {
         let spent = charged - self.charged;
         self.charged = charged;

@@ -94,8 +94,8 @@ pub struct LiveContext {
 }
 
 counter_struct! {
-    /// Counters of one matching context. `Q` is `()` in a running context, whose queues have their own
-    /// counters.
+    /// Counters of one matching context. `Q` is `()` in a running context, whose queues have their
+    /// own counters.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub struct ContextCounters<Q = QueueCounters> {
         /// Receives posted, and unexpected messages claimed or discarded.
@@ -106,8 +106,8 @@ counter_struct! {
         sum bytes "bytes",
         /// Messages that found no receive.
         sum unexpected "unexpected messages",
-        /// Peeks at the unexpected queue (probes), with or without a result, including peeks that claim
-        /// or discard.
+        /// Peeks at the unexpected queue (probes), with or without a result, including peeks that
+        /// claim or discard.
         sum peeks "probes",
         ..
         /// Receives that broke a promise of the program; empty if there was no promise or none was
@@ -187,8 +187,8 @@ counter_struct! {
         /// Polls that found no message.
         #[serde(default, skip_serializing_if = "is_zero")]
         sum empty_polls "polls that found nothing",
-        /// Sum, over the polls that found messages, of the nanoseconds since the poll before. This is
-        /// an upper bound of the time for which the first message of each such poll had waited.
+        /// Sum, over the polls that found messages, of the nanoseconds since the poll before. This
+        /// is an upper bound of the time for which the first message of each such poll had waited.
         #[serde(default, skip_serializing_if = "is_zero")]
         sum discovery_ns "ns until discovery",
     }

@@ -65,6 +65,9 @@ def agrees(arguments, what, words, told, traces):
         check(stats["need"]["nics"][0]["each"]["internal"]["most"] == told["nic"]["internal"]["most"], f"{what}: show")
         page = tcam(arguments, "show", "--format=html", "--out=-", traces).stdout
         check(re.search(rf"needs ([0-9,]+ to )?{need:,} entries: ", page), f"{what}: the page has no need of {need}")
+        changes = json.loads(tcam(arguments, "show", "--json=-", "--against", traces, traces).stdout)["changes"]
+        both = [(of["before"], of["after"]) for of in changes if of["what"] == "entries of the NIC that needs most"]
+        check(both == [(need, need)], f"{what}: {both} against {need}")
     for device in told["devices"]:
         done = tcam(arguments, "replay", f"--with=device={device['device']}", "--json=-", *words, traces)
         judged = json.loads(done.stdout)["judged"][1]
@@ -264,7 +267,7 @@ def pages_of_html(arguments):
         check(not any(part in html for part in ("<script", "<link", "src=", "@import")), f"{name} needs other files")
         body = " ".join(html[html.index("<main>") :].split())
         check(body.startswith("<main> <section> <h2>Answer</h2>"), f"{name}: {body[:200]}")
-        for part in (quote, needs, "cassini-hybrid", "The largest sums are those of", "exit status 0"):
+        for part in (quote, needs, "cassini-hybrid", "The largest sums are those of rank", "exit status 0"):
             check(part in body, f"{name}: no {part}")
     done = tcam(arguments, "answer", f"--html={PLACE / 'x.svg'}", traces[0])
     check(done.returncode == 125 and "x.html" in done.stderr, f"--html x.svg: {done.stderr}")

@@ -3,9 +3,11 @@
 # Runs the safe cores and the handling of C pointers in ffi under Miri, with fewer cases. Needs a
 # nightly toolchain with the component miri. Miri does not interpret vector instructions, so only
 # the scalar kernel runs.
-#   tests/nightly/miri.sh                runs all tests, which takes hours
-#   tests/nightly/miri.sh 2/4            runs the second of four shards: in each crate every fourth test
-#   tests/nightly/miri.sh 2/4 CRATE... runs the shard of these crates only
+#
+#   tests/nightly/miri.sh                all tests, which takes hours
+#   tests/nightly/miri.sh 2/4            the second of four shards, of each crate every fourth test
+#   tests/nightly/miri.sh 2/4 CRATE...   the shard of these crates only
+#
 # Prints the seconds of each test and of each crate.
 set -e
 cd "$(dirname "$0")/../.."

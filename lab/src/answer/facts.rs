@@ -185,6 +185,8 @@ impl Facts {
         let sizes = sizes.collect();
         let rank = Needed::of(&needs, |need| &need.ranks, lates.iter().map(|late| late.rank));
         let mut devices: Vec<DeviceResult> = Vec::new();
+        // For each device, its needs in each run.
+        let mut needs_of_devices: Vec<Vec<Vec<Range<u64>>>> = Vec::new();
         for (at, &model) in models.iter().enumerate() {
             let params = files::params(first, &settings[2 * at])?;
             let pool = params.iter().any(|params| Knob::of(params) == Knob::Pool);
@@ -192,39 +194,39 @@ impl Facts {
                 true => vec![params[0].pool_entries.into()],
                 false => vec![params[0].prq_entries as u64, params[0].umq_entries as u64],
             };
-            let same = devices.iter().find(|of| of.model.has_tables_of(model));
-            let marks = [0, 1].map(|queue| {
-                Range::of(played.iter().map(|run| {
-                    let tagged = &run[2 * at].sum.tagged;
-                    [&tagged.prq, &tagged.umq][queue].table_high_water
-                }))
-            });
-            let is_full = marks.iter().zip(&entries).any(|(mark, &of)| of > 0 && mark.most >= of);
-            let needs = match same {
-                Some(same) => same.needs.clone(),
-                // A table that was never full is as good as a larger one.
-                None if !pool && !is_full => marks.into(),
-                None => needs_of(model, runs, pool)?,
+            let same = devices.iter().position(|of| of.model.has_tables_of(model));
+            let of_runs = match same {
+                Some(same) => needs_of_devices[same].clone(),
+                None => {
+                    let of_run = |(run, of): (&&Found, &Vec<DeviceReplay>)| {
+                        needs_of(model, run, &of[2 * at].sum, &entries, pool)
+                    };
+                    runs.iter().zip(&played).map(of_run).collect::<Result<Vec<_>, _>>()?
+                }
             };
-            let is_enough = needs.iter().zip(&entries).all(|(need, entries)| need.most <= *entries);
             let of = |way: usize| played.iter().map(move |run| &run[2 * at + way]);
             let judged: Vec<_> = of(0).map(|run| Judged::of(model.name, &run.sum, pool)).collect();
             let spills = |of: &&Judged| of.by_design + of.overflowed;
             let worst = judged.iter().max_by_key(spills).expect("there is a run").clone();
+            let is_enough = |needs: &[Range<u64>]| {
+                needs.iter().zip(&entries).all(|(need, of)| need.most <= *of)
+            };
             devices.push(DeviceResult {
                 model: *model,
                 judged: worst,
                 unit: if pool { "NIC" } else { "rank" },
-                needs,
-                entries,
+                needs: (0..entries.len())
+                    .map(|table| Range::over(of_runs.iter().map(|needs| needs[table])))
+                    .collect(),
                 suffices_in: judged.iter().filter(|of| of.suffices).count(),
-                fits_in: judged
-                    .iter()
-                    .filter(|of| of.overflowed == 0 || !pool && is_enough)
+                fits_in: (judged.iter().zip(&of_runs))
+                    .filter(|(of, needs)| of.overflowed == 0 || !pool && is_enough(needs))
                     .count(),
+                entries,
                 cpu_list_percent: Range::of(of(0).map(|run| run.cost)),
                 with_way_percent: Range::of(of(1).map(|run| run.cost)),
             });
+            needs_of_devices.push(of_runs);
         }
         let plain = || played.iter().map(|run| &run[0]);
         let Header { program, origin, libfabric, .. } = &first[0].header;
@@ -293,15 +295,25 @@ impl Needed {
     }
 }
 
-/// Returns the entries that a device needs in these runs: of its pool, or of the tables of a rank.
-fn needs_of(model: &NicModel, runs: &[&Found], pool: bool) -> Result<Vec<Range<u64>>, Error> {
+/// Returns the entries that a device needs in a run: of its pool, or of the tables of a rank, which
+/// have `entries`. `sum` has the counts of the device in this run.
+fn needs_of(
+    model: &NicModel,
+    run: &Found,
+    sum: &Summary,
+    entries: &[u64],
+    pool: bool,
+) -> Result<Vec<Range<u64>>, Error> {
+    let marks = [&sum.tagged.prq, &sum.tagged.umq].map(|queue| queue.table_high_water);
+    // A table that was never full is as good as a larger one.
+    if !pool && marks.iter().zip(entries).all(|(mark, &of)| of == 0 || *mark < of) {
+        return Ok(marks.map(Range::from).into());
+    }
     let knob = if pool { Knob::Pool } else { Knob::Tables };
-    let need =
-        |run: &&Found| play::with_bar(run, 1, |bar| Need::of(run, &of_model(model), knob, bar));
-    let needs = runs.iter().map(need).collect::<Result<Vec<_>, _>>()?;
+    let need = play::with_bar(run, 1, |bar| Need::of(run, &of_model(model), knob, bar))?;
     Ok(match knob {
-        Knob::Pool => vec![Range::over(needs.iter().map(|need| need.pool))],
-        Knob::Tables => [0, 1].map(|at| Range::of(needs.iter().map(|need| need.tables[at]))).into(),
+        Knob::Pool => vec![need.pool],
+        Knob::Tables => need.tables.map(Range::from).into(),
     })
 }
 

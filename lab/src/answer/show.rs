@@ -28,8 +28,8 @@ pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 7] {
         row("unexpected messages (UMQ)", [rank.umq, nic.umq]),
         row("  of these, unavoidable", [rank.umq_at_least, nic.umq_at_least]),
         row("receives of the MPI itself", [rank.internal, nic.internal]),
-        row("all three at one moment", [rank.peak_total, nic.peak_total]),
-        ["  these are of".to_owned(), rank.name.clone(), nic.name.clone()],
+        row("largest sum at one moment", [rank.peak_total, nic.peak_total]),
+        ["  held by".to_owned(), rank.name.clone(), nic.name.clone()],
     ]
 }
 
@@ -307,11 +307,15 @@ pub(super) fn quote(facts: &Facts) -> String {
         return format!("No message of {program} on {ranks} goes through a NIC.");
     }
     let holding = products(facts).filter(|of| of.suffices_in == facts.runs);
-    let holding: Vec<_> = holding.map(|of| of.judged.device.as_str()).collect();
-    let holding = match (holding.as_slice(), is_lower_bound(facts)) {
-        ([], _) => "No emulated device holds all".to_owned(),
-        (names, false) => format!("Of the emulated devices {} hold all", names.join(", ")),
-        (names, true) => format!("Of the emulated devices {} held that", names.join(", ")),
+    let holding: Vec<_> = holding.map(|of| of.judged.device.clone()).collect();
+    let hold = match (holding.as_slice(), is_lower_bound(facts)) {
+        ([_], false) => "holds all",
+        (_, false) => "hold all",
+        (_, true) => "held that",
+    };
+    let holding = match holding.as_slice() {
+        [] => "No emulated device holds all".to_owned(),
+        names => format!("Of the emulated devices {} {hold}", listed(names)),
     };
     let nic = &facts.nic;
     let (up_to, lack) = match facts.exit_status {
@@ -353,7 +357,8 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
     let mut needs = Sheet::new(title, ["", &rank, &nic]);
     rows.into_iter().for_each(|cells| needs.row(cells));
     text += &html::table(&needs);
-    text += &paragraph(&format!("The largest sums are those of {of_rank} and a NIC of {of_nic}."));
+    text +=
+        &paragraph(&format!("The largest sums are those of {of_rank} and of a NIC of {of_nic}."));
     if let Some(picture) = drawn(facts) {
         let reading = "A NIC whose ranks share that many entries for all that they hold: what of the \
                        receives and unexpected messages enters the table immediately, and the share of \
@@ -432,7 +437,7 @@ pub(crate) fn lines_by_placement(all: &[Facts]) -> Vec<String> {
     lines.extend(sheet.table().to_string().lines().map(str::to_owned));
     let item = |text: String| folded(&format!("- {text}"), 2);
     lines.extend(limits(first).into_iter().flat_map(item));
-    lines.push("One number of --ppn prints the whole page.".to_owned());
+    lines.push("With one number, --ppn prints the whole page.".to_owned());
     lines
 }
 
@@ -880,7 +885,7 @@ mod tests {
             (|of| of.exit_status = Some(3), "needed at least 44,455"),
             (|of| of.exit_status = None, "needed up to 44,455"),
             (|of| of.lack = Some("no rank 3".into()), "The recording is incomplete. fds_gather"),
-            (|of| suffices(of, "alpu"), "Of the emulated devices alpu hold all"),
+            (|of| suffices(of, "alpu"), "Of the emulated devices alpu holds all"),
             (|of| (suffices(of, "alpu"), of.lack = Some("x".into())).1, "alpu held that."),
             (|of| of.polled = 0, "No emulated device holds all."),
             (|of| of.nic.internal.most = 0, "and 1,020 more, in 1 run"),

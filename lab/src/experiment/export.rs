@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Writes the counts of an experiment for `tcam show --format csv`, as CSV or Parquet files that can be read
-//! as data frames.
+//! Writes the counts of an experiment for `tcam show --format csv`, as CSV or Parquet files that
+//! can be read as data frames.
 
 use std::path::Path;
 

@@ -10,7 +10,7 @@ pub struct NamedCounter<T> {
     pub text: &'static str,
     /// Returns its value.
     pub get: fn(&T) -> u64,
-    /// Returns its place.
+    /// Returns a reference to it.
     pub place: fn(&mut T) -> &mut u64,
 }
 

@@ -29,8 +29,8 @@ impl<T> ByKind<T> {
 }
 
 counter_struct! {
-    /// Counters of a queue for one kind of traffic. Elements and searches with a wildcard in the bits
-    /// that determine the kind count as point-to-point.
+    /// Counters of a queue for one kind of traffic. Elements and searches with a wildcard in the
+    /// bits that determine the kind count as point-to-point.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub struct KindCounters {
         /// Elements added to the queue.

@@ -167,7 +167,8 @@ fn compare(replayed: &[Report], traces: &[Trace], live: &[Report]) -> Result<u8,
     Ok(u8::from(different > 0))
 }
 
-/// Returns a line for each value that differs between the replay and the run, by its name in reports.
+/// Returns a line for each value that differs between the replay and the run, by its name in
+/// reports.
 fn differences(counters: &[ContextCounters; 2]) -> Result<String, Error> {
     let mut values = [BTreeMap::new(), BTreeMap::new()];
     for (values, counters) in values.iter_mut().zip(counters) {

@@ -108,16 +108,12 @@ fn depth(of: &QueueCounters) -> f64 {
     entries as f64 / of.searches.max(1) as f64
 }
 
-fn counts_of(both: [&Experiment; 2], get: &fn(&ContextCounters) -> u64) -> [f64; 2] {
-    both.map(|experiment| get(&experiment.sum.tagged) as f64)
-}
-
-/// Returns the line on the NIC of all ranks of a host that needs most, or `None` if one of the
-/// experiments has no traces.
+/// Returns the line on the NIC that needs most, if all ranks of a host share one. Returns `None` if
+/// one of the experiments has no traces.
 fn nic_need(both: [&Experiment; 2]) -> Result<Option<Difference>, Error> {
     let [Some(before), Some(after)] = [both[0].need()?, both[1].need()?] else { return Ok(None) };
     let both = [before, after].map(|need| need.nic().peak_total.most as f64);
-    let line = Difference::new("entries of a NIC, at most", Quantity::Count, both);
+    let line = Difference::new("entries of the NIC that needs most", Quantity::Count, both);
     Ok(Some(Difference { is_cost: true, ..line }))
 }
 
@@ -130,7 +126,7 @@ fn lines(both: [&Experiment; 2]) -> Vec<Difference> {
         Difference::new("unexpected", Quantity::Count, counts(|of| of.sum.tagged.unexpected)),
     ];
     for NamedCounter { name, text, get, .. } in ContextCounters::<QueueCounters>::COUNTERS {
-        let both = counts_of(both, get);
+        let both = both.map(|experiment| get(&experiment.sum.tagged) as f64);
         if both[0] != both[1] && !["posts", "arrivals", "unexpected"].contains(name) {
             lines.push(Difference::new(*text, Quantity::Count, both));
         }
