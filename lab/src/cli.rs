@@ -37,7 +37,7 @@ pub(crate) enum Task {
     Sweep(sweep::arguments::Sweep),
     Show(show::Show),
     Scale(scale::Scale),
-    Settings(settings::CheckSettings),
+    Settings(settings::MakeSettings),
     Workload(workload::Workload),
     #[command(hide = true)]
     Cluster(cluster::MakeClusters),

@@ -61,6 +61,16 @@ impl<T: Copy> From<T> for Range<T> {
     }
 }
 
+impl fmt::Display for Range<u64> {
+    /// Writes text such as `12`, or `12 to 15`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.is_one() {
+            true => f.pad(&whole(self.most)),
+            false => f.pad(&format!("{} to {}", whole(self.least), whole(self.most))),
+        }
+    }
+}
+
 impl<T: Copy + Default + PartialOrd> Range<T> {
     /// Returns true if the range is one number.
     pub(crate) fn is_one(&self) -> bool {

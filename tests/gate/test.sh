@@ -29,6 +29,8 @@ computes() {
     python3 tests/gate/need.py
     say "Messages that come while their receiver computes"
     python3 tests/gate/arrivals.py
+    say "Settings of a NIC"
+    python3 tests/gate/settings.py
     say "The answer on one page"
     python3 tests/gate/answer.py
     say "Generated streams against recorded ones"

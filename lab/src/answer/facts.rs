@@ -9,6 +9,7 @@ use nic::models::{self, NicModel};
 use nic::trace::Header;
 use serde::Serialize;
 
+use crate::capacity::demand::{self, Demand};
 use crate::capacity::{Judged, Knob, Need, PeakNeed, Sizes, curve, late, need};
 use crate::error::Error;
 use crate::experiment::fill::TimeWindow;
@@ -127,6 +128,9 @@ pub(crate) struct Facts {
     pub(crate) waited: u64,
     /// A note that ranks have several endpoints, if they do.
     pub(crate) shares: Option<String>,
+    /// What happens to the program in Cassini's match mode *hardware*, if its list entries do not
+    /// hold all elements.
+    pub(crate) in_hardware_mode: Option<String>,
 }
 
 impl Facts {
@@ -228,6 +232,11 @@ impl Facts {
             });
             needs_of_devices.push(of_runs);
         }
+        let aborts = |of: &DeviceResult| of.model.spilling_mode().is_some() && !of.judged.suffices;
+        let in_hardware_mode = match devices.iter().any(aborts) {
+            true => Some(hardware_mode(runs)?),
+            false => None,
+        };
         let plain = || played.iter().map(|run| &run[0]);
         let Header { program, origin, libfabric, .. } = &first[0].header;
         let hosts: BTreeSet<_> = first.iter().map(|trace| &trace.header.host).collect();
@@ -269,6 +278,7 @@ impl Facts {
             polled: runs.iter().filter(|run| run.iter().any(Trace::is_polled)).count(),
             waited: runs.iter().fold(0, |sum, run| total([sum, run.waited])),
             shares: plain().find_map(|run| run.sum.endpoints_note()),
+            in_hardware_mode,
         })
     }
 }
@@ -293,6 +303,18 @@ impl Needed {
             peak_total: most(|of| of.peak_total),
         }
     }
+}
+
+/// Returns text on the runs in Cassini's match mode *hardware*, with the default settings of the
+/// provider.
+fn hardware_mode(runs: &[&Found]) -> Result<String, Error> {
+    let demands = runs.iter().map(|run| demand::of(run, demand::PROVIDER));
+    let demands = demands.collect::<Result<Vec<_>, Error>>()?;
+    let aborts: Vec<_> = demands.iter().filter_map(Demand::abort_text).collect();
+    Ok(match aborts.first() {
+        Some(abort) => format!("aborts in {} of {} runs: {abort}", aborts.len(), runs.len()),
+        None => "goes on: ranks move their unexpected messages to the host".to_owned(),
+    })
 }
 
 /// Returns the entries that a device needs in a run: of its pool, or of the tables of a rank, which

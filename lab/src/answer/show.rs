@@ -171,7 +171,7 @@ fn range_text<T: PartialEq>(least: T, most: T, text: impl Fn(T) -> String) -> St
 }
 
 fn counts_text(range: Range<u64>) -> String {
-    range_text(range.least, range.most, whole)
+    range.to_string()
 }
 
 fn percent(range: Range<f64>) -> String {
@@ -247,6 +247,11 @@ fn hints(facts: &Facts) -> Vec<String> {
         Some(1) => "One node is assumed: messages within a node are left out.".into(),
         Some(nodes) => format!("{nodes} nodes are assumed: messages within a node are left out."),
     });
+    hints.push(
+        "`tcam settings` prints from the same recordings what to set on Slingshot, ConnectX and \
+         Portals 4."
+            .into(),
+    );
     hints.extend(facts.fills.iter().map(|fill| format!("{fill}.")));
     hints.extend(facts.shares.iter().map(|note| format!("{note}.")));
     if !facts.generated {
@@ -268,8 +273,14 @@ fn hints(facts: &Facts) -> Vec<String> {
                 model.name
             ));
         }
-        if model.holds_back() {
-            hints.push(format!("{} would hold senders back; here it spills.", model.name));
+        match &facts.in_hardware_mode {
+            Some(ends) if model.spilling_mode().is_some() => {
+                hints.insert(0, format!("{} {ends}. Here it spills.", model.name));
+            }
+            _ if model.holds_back() => {
+                hints.push(format!("{} would hold senders back; here it spills.", model.name));
+            }
+            _ => {}
         }
     }
     hints
@@ -651,6 +662,7 @@ mod tests {
             lack: None,
             polled: 1,
             waited: 1_234_567,
+            in_hardware_mode: None,
             shares: Some(
                 "Ranks have up to 16 endpoints, each with tables of its own: high-water marks are \
                  those of one, and add up on a NIC that they share"

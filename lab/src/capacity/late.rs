@@ -23,6 +23,7 @@ use rayon::prelude::*;
 
 use crate::error::Error;
 use crate::settings::Settings;
+use crate::traces::together::Step;
 use crate::traces::{JointReplay, Trace};
 
 /// Largest lengths of the UMQ if every message arrives as late as possible: of one endpoint, and of
@@ -113,7 +114,7 @@ fn of_node(traces: &[&Trace], bar: &ProgressBar) -> Result<Late, Error> {
     // Index of each operation among all operations of the node, by trace.
     let mut places: Vec<Vec<u64>> = vec![Vec::new(); traces.len()];
     let mut place = 0;
-    while let Some((at, op, change)) = together.step_with_changes(bar)? {
+    while let Some((Step { at, .. }, op, change)) = together.step_with_changes(bar)? {
         messages[at].note(places[at].len() as u64, &op, change);
         places[at].push(place);
         place += 1;

@@ -3,12 +3,15 @@
 //! (the results at each size), and conclusions from them.
 
 pub(crate) mod curve;
+pub(crate) mod demand;
 pub(crate) mod judged;
 pub(crate) mod late;
+pub(crate) mod list_entries;
 pub(crate) mod need;
 mod order;
 pub(crate) mod point;
 pub(crate) mod rows;
+mod sends;
 pub(crate) mod sizes;
 pub(crate) mod smallest;
 pub(crate) mod verdict;

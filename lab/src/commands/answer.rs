@@ -192,7 +192,7 @@ pub(super) fn print(arguments: &MakeAnswer) -> Result<(u8, bool), Error> {
     let (names, code, is_ended) = match arguments.runs_a_program() {
         false => {
             settings::note_unused();
-            (arguments.traces.iter().flat_map(|name| runs_in(name)).collect(), 0, false)
+            (arguments.traces.iter().flat_map(|name| repeats::runs_in(name)).collect(), 0, false)
         }
         true => recorded(arguments)?,
     };
@@ -341,15 +341,6 @@ fn record_all(
         return Ok(code);
     }
     Ok(0)
-}
-
-/// Returns the directories of the recordings that an earlier `tcam answer` made in a directory.
-/// Returns the directory itself if it contains traces or no such recording.
-fn runs_in(name: &Path) -> Vec<PathBuf> {
-    let numbered = (1..).map(|number: u32| name.join(number.to_string()));
-    let runs: Vec<_> = numbered.take_while(|run| RunRecord::beside(run).is_some()).collect();
-    let has_none = |name: &Path| files::trace_files(name).is_ok_and(|found| found.is_empty());
-    if runs.is_empty() || !has_none(name) { vec![name.to_owned()] } else { runs }
 }
 
 /// Returns the directory of a recording.

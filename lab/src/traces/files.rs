@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
-use std::net::SocketAddrV4;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -296,10 +295,7 @@ fn addresses(traces: &[Trace]) -> Result<HashMap<Address, u32>, Error> {
                 trace.path.display()
             );
         };
-        let at = trace.header.address.parse::<SocketAddrV4>();
-        if let Ok(at) = at {
-            ranks.insert(Address { ip: (*at.ip()).into(), port: at.port() }, rank);
-        }
+        ranks.extend(trace.address().map(|at| (at, rank)));
     }
     let known: BTreeSet<_> = traces.iter().filter_map(|trace| trace.header.rank).collect();
     let of = traces.iter().filter_map(|trace| trace.header.origin.ranks).max().unwrap_or(0);

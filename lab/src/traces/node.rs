@@ -175,32 +175,43 @@ fn listed(path: &Path) -> Result<Vec<u32>, Error> {
 /// Maximum number of ranks in a line of a placement file.
 const MOST: usize = 1 << 20;
 
+/// Numbers, such as ranks, by the addresses of their endpoints.
+#[derive(Debug)]
+pub(crate) struct ByAddress {
+    numbers: HashMap<Address, u32>,
+    /// Numbers by the ports of their endpoints. They are used for an address that is not in
+    /// `numbers`, because a host may have several addresses. A port that endpoints of several
+    /// numbers have, on different hosts, is not listed.
+    by_port: HashMap<u16, u32>,
+}
+
+impl ByAddress {
+    pub(crate) fn new(numbers: HashMap<Address, u32>) -> Self {
+        let mut by_port = HashMap::<_, Option<u32>>::new();
+        for (at, number) in &numbers {
+            let same = |known: &mut Option<u32>| *known = known.filter(|known| known == number);
+            by_port.entry(at.port).and_modify(same).or_insert(Some(*number));
+        }
+        let by_port = by_port.into_iter().filter_map(|(port, of)| Some((port, of?))).collect();
+        Self { numbers, by_port }
+    }
+
+    pub(crate) fn at(&self, at: &Address) -> Option<u32> {
+        self.numbers.get(at).or_else(|| self.by_port.get(&at.port)).copied()
+    }
+}
+
 /// The placement of ranks on nodes.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     rule: Rule,
-    /// Ranks by the addresses of their endpoints. Empty for generated traces, whose peer numbers
-    /// are ranks.
-    ranks: HashMap<Address, u32>,
-    /// Ranks by the ports of their endpoints. They are used for an address that is not in `ranks`,
-    /// because a host may have several addresses. A port that endpoints of several ranks have, on
-    /// different hosts, is not listed.
-    by_port: HashMap<u16, u32>,
+    /// Ranks. Empty for generated traces, whose peer numbers are ranks.
+    ranks: ByAddress,
 }
 
 impl Nodes {
     pub(super) fn new(rule: Rule, ranks: HashMap<Address, u32>) -> Self {
-        let mut by_port = HashMap::<_, Option<u32>>::new();
-        for (at, rank) in &ranks {
-            let same = |known: &mut Option<u32>| *known = known.filter(|known| known == rank);
-            by_port.entry(at.port).and_modify(same).or_insert(Some(*rank));
-        }
-        let by_port = by_port.into_iter().filter_map(|(port, rank)| Some((port, rank?))).collect();
-        Self { rule, ranks, by_port }
-    }
-
-    fn rank_at(&self, at: &Address) -> Option<u32> {
-        self.ranks.get(at).or_else(|| self.by_port.get(&at.port)).copied()
+        Self { rule, ranks: ByAddress::new(ranks) }
     }
 
     /// Returns the number of nodes that the ranks from 0 to `ranks` - 1 are placed on. A trace may
@@ -349,7 +360,7 @@ impl<'a> NodeFilter<'a> {
     fn is_local(&mut self, peer: u32, peers: &BTreeMap<u32, Address>) -> bool {
         let Self { nodes, node, generated, known, .. } = self;
         *known.entry(peer).or_insert_with(|| {
-            let of_address = || peers.get(&peer).and_then(|at| nodes.rank_at(at));
+            let of_address = || peers.get(&peer).and_then(|at| nodes.ranks.at(at));
             let rank = if *generated { Some(peer) } else { of_address() };
             rank.is_some_and(|rank| nodes.of(rank) == *node)
         })

@@ -5,13 +5,14 @@
 //! such as the directories of two hosts.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nic::origin::Origin;
 use nic::trace::Header;
 
 use super::{Found, Placed, Take, files};
 use crate::error::Error;
+use crate::results::RunRecord;
 
 /// Finds the recordings and places their ranks on nodes. Repeats of one run form a group, in the
 /// order of `names`. Recordings of other programs or other numbers of ranks form other groups. If
@@ -37,6 +38,15 @@ pub(crate) fn groups(
         }
     }
     Ok(groups)
+}
+
+/// Returns the directories of the recordings that an earlier `tcam answer` made in a directory.
+/// Returns the directory itself if it contains traces or no such recording.
+pub(crate) fn runs_in(name: &Path) -> Vec<PathBuf> {
+    let numbered = (1..).map(|number: u32| name.join(number.to_string()));
+    let runs: Vec<_> = numbered.take_while(|run| RunRecord::beside(run).is_some()).collect();
+    let has_none = |name: &Path| files::trace_files(name).is_ok_and(|found| found.is_empty());
+    if runs.is_empty() || !has_none(name) { vec![name.to_owned()] } else { runs }
 }
 
 /// Reads each directory as a recording. Returns `None` if no rank is in two directories, because

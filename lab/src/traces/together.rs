@@ -85,12 +85,12 @@ impl<'a> JointReplay<'a> {
         Self::new(traces, settings, 1, |_, _| Ok(Arc::new(UnlimitedPool)))
     }
 
-    /// Replays the next operation. Returns the index of its trace, the operation, and its first
-    /// change in the queues, or `None` at the end.
+    /// Replays the next operation. Returns the step, the operation, and its first change in the
+    /// queues, or `None` at the end.
     pub(crate) fn step_with_changes(
         &mut self,
         bar: &ProgressBar,
-    ) -> Result<Option<(usize, Op, Option<Change>)>, Error> {
+    ) -> Result<Option<(Step, Op, Option<Change>)>, Error> {
         let mut done = None;
         let step = self.step_with(bar, |player, timed| {
             let mut changed = None;
@@ -98,7 +98,7 @@ impl<'a> JointReplay<'a> {
             done = Some((timed.1, changed));
             Ok(())
         })?;
-        Ok(step.zip(done).map(|(step, (op, changed))| (step.at, op, changed)))
+        Ok(step.zip(done).map(|(step, (op, changed))| (step, op, changed)))
     }
 
     /// Replays the next operation, or returns `None` at the end.

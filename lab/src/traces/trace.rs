@@ -2,6 +2,7 @@
 //! Opens a trace on the disk, and makes the device that it is replayed on.
 
 use std::fs::File;
+use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once, OnceLock};
 
@@ -11,7 +12,7 @@ use nic::clusters::{self, OwnClusters};
 use nic::config::{self, DeviceConfig, Promise};
 use nic::params::{Params, types::Auto};
 use nic::timings::COSTS;
-use nic::trace::{HEADER, Header, Reader, Stop, TraceError};
+use nic::trace::{Address, HEADER, Header, Reader, Stop, TraceError};
 
 use super::Take;
 use super::node::{NodeFilter, Nodes};
@@ -94,6 +95,12 @@ impl Trace {
         let node =
             self.nodes.as_ref().zip(self.header.rank).and_then(|(nodes, rank)| nodes.of(rank));
         (if node.is_some() { String::new() } else { self.header.host.clone() }, node)
+    }
+
+    /// Returns the address of the endpoint, or `None` if the header has none.
+    pub(crate) fn address(&self) -> Option<Address> {
+        let at = self.header.address.parse::<SocketAddrV4>().ok()?;
+        Some(Address { ip: (*at.ip()).into(), port: at.port() })
     }
 
     pub(crate) fn endpoint(&self) -> Endpoint {

@@ -21,7 +21,7 @@ use super::assignments::Assignment;
 use super::stacks::{Defaults, Mode};
 use super::variables::{PREFIX, Type, VARIABLES, Variable, named};
 use crate::hint;
-use crate::text::whole;
+use crate::text::{count, whole};
 
 /// Bytes of an event.
 const EVENT: u64 = 64;
@@ -90,7 +90,7 @@ pub(super) struct Checked {
 }
 
 impl Memory {
-    fn all(&self) -> u64 {
+    pub(super) fn all(&self) -> u64 {
         self.queues.saturating_add(self.overflow_buffers).saturating_add(self.request_buffers)
     }
 
@@ -107,7 +107,7 @@ impl Memory {
             parts.map(|(bytes, of)| format!("{} of {of}", binary(*bytes))).collect();
         let node = ppn.map_or_else(String::new, |ppn| {
             let all = self.all().saturating_mul(ppn.get().into());
-            format!(", and {} on a node of {} ranks", binary(all), whole(ppn.get().into()))
+            format!(", and {} on a node of {}", binary(all), count(ppn.get().into(), "rank"))
         });
         let assumed = match assumed {
             0 => String::new(),
@@ -124,7 +124,7 @@ impl Memory {
 }
 
 /// Returns a number of bytes with a unit, such as `12 MiB` or `15.5 GiB`.
-fn binary(bytes: u64) -> String {
+pub(super) fn binary(bytes: u64) -> String {
     let (unit, name) = match bytes {
         0..1_024 => (1, "B"),
         1_024..1_048_576 => (1 << 10, "KiB"),

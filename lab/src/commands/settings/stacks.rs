@@ -11,6 +11,17 @@ pub(super) enum Mode {
     Software,
 }
 
+impl Mode {
+    /// Returns the name, as a value of `FI_CXI_RX_MATCH_MODE`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Hardware => "hardware",
+            Self::Hybrid => "hybrid",
+            Self::Software => "software",
+        }
+    }
+}
+
 /// Default values. Sizes of buffers are in bytes, and those of queues in slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Defaults {
@@ -24,6 +35,7 @@ pub(super) struct Defaults {
     pub(super) req_buf_min_posted: u64,
     pub(super) cq_size: u64,
     pub(super) rx_size: u64,
+    pub(super) tx_size: u64,
 }
 
 /// The values in the source of libfabric (`cxip.h:109-179`, `cxip_info.c:613-686`).
@@ -38,6 +50,7 @@ const LIBFABRIC: Defaults = Defaults {
     req_buf_min_posted: 6,
     cq_size: 131_072,
     rx_size: 1_024,
+    tx_size: 1_024,
 };
 
 /// The software whose default values are assumed.
@@ -74,6 +87,7 @@ impl Stack {
                 req_buf_min_posted: 4,
                 cq_size: 1_024,
                 rx_size: 512,
+                tx_size: 512,
                 ..LIBFABRIC
             },
         }

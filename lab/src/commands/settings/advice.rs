@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Settings of the provider cxi for a recorded program, each with its reason.
+//!
+//! With margin g, P receives that wait at an endpoint, N list entries of an engine, and A entries of
+//! an engine that the job may use:
+//!
+//! ```text
+//! mode        software  if g P > 65,527: receives have 16-bit IDs (cxip_msg.c:72)
+//!             hardware  if g N <= A
+//!             software  if mode hybrid puts more than half of a rank's elements on the host
+//!             hybrid    otherwise
+//! OFLOW_BUF_SIZE   E + g B / OFLOW_BUF_MIN_POSTED for B bytes of unexpected messages, where E is
+//!                  the longest message that is sent eagerly: a buffer takes messages while it has
+//!                  room for one of E bytes (cxip_msg_hpc.c:1135)
+//! DEFAULT_TX_SIZE  g O + 64 for O sends by rendezvous without a match
+//! ```
+//! Of several runs, the largest number counts.
+
+use std::num::NonZeroU32;
+
+use serde::Serialize;
+
+use super::assignments::Assignment;
+use super::cxi::{self, Memory, binary};
+use super::stacks::{Defaults, Mode, Stack};
+use super::variables::PREFIX;
+use crate::capacity::demand::{Demand, KnownSends, OfEndpoint};
+use crate::capacity::list_entries::{self, ListEntries, UsesEntries};
+use crate::results::ranks;
+use crate::stats::Range;
+use crate::text::{count, percent, whole, whole_share};
+
+/// Receives of an endpoint in the modes hardware and hybrid: 16-bit IDs, of which the buffers of mode
+/// hybrid take 9.
+const RECEIVE_IDS: u64 = 65_536 - UsesEntries::Hybrid.buffers();
+/// Largest value of `DEFAULT_TX_SIZE` (`cxip_info.c:1241`).
+const LARGEST_TX: u64 = 16_384;
+/// Sizes of buffers are multiples of this, and at least [`SMALLEST_BUFFER`]. Our choice.
+const STEP: u64 = 64 << 10;
+const SMALLEST_BUFFER: u64 = 1 << 20;
+/// Largest buffer that is proposed. Our choice.
+const LARGEST_BUFFER: u64 = 64 << 20;
+/// Default of `FI_UNIVERSE_SIZE` (libfabric, src/fabric.c).
+const UNIVERSE: u32 = 256;
+
+/// What a value rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Basis {
+    /// The same in each run, or no run comes near the limit.
+    EachRun,
+    /// Runs differ.
+    LargestRun,
+    /// The recording does not contain what is needed.
+    NotRecorded,
+}
+
+/// A setting.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Setting {
+    pub(super) name: String,
+    pub(super) value: String,
+    /// False if the stack has this value already.
+    pub(super) is_change: bool,
+    /// False if the program runs as well without this change.
+    pub(super) is_needed: bool,
+    pub(super) basis: Basis,
+    pub(super) reason: String,
+}
+
+/// How a match mode serves the program.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct OfMode {
+    pub(super) mode: &'static str,
+    pub(super) says: String,
+    /// Number of runs that abort.
+    pub(super) aborts_in: usize,
+    /// Number of times that an endpoint moved its unexpected messages to the host, in the run with
+    /// most.
+    pub(super) flow_controls: u64,
+    /// Receives and unexpected messages on the host, those that moved there included, in the run with
+    /// most.
+    pub(super) on_host: u64,
+}
+
+/// The demand of all runs, of each the largest number.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Needs {
+    /// List entries of an engine of Cassini, those for buffers of mode hardware included.
+    #[serde(skip)]
+    pub(super) list_entries: Range<u64>,
+    pub(super) receives: Range<u64>,
+    pub(super) unexpected: Range<u64>,
+    pub(super) unexpected_bytes: Range<u64>,
+    /// `None` if sends were not recorded.
+    pub(super) open_sends: Option<Range<u64>>,
+}
+
+/// Settings with their reasons. `--json` prints this.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Advice {
+    pub(super) needs: Needs,
+    pub(super) settings: Vec<Setting>,
+    pub(super) notes: Vec<String>,
+    /// `None` for other NICs than Cassini.
+    #[serde(flatten)]
+    pub(super) cassini: Option<OfCassini>,
+}
+
+/// What is said of Cassini only.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct OfCassini {
+    /// List entries of an engine that the job may use, and that it needs.
+    pub(super) available: u64,
+    list_entries: Range<u64>,
+    pub(super) modes: Vec<OfMode>,
+    #[serde(rename = "bytes_a_rank")]
+    memory: Memory,
+    #[serde(skip)]
+    memory_of_stack: Memory,
+}
+
+impl Advice {
+    /// Makes the advice for another NIC than Cassini.
+    pub(super) fn of_settings(needs: Needs, settings: Vec<Setting>) -> Self {
+        Self { needs, settings, notes: Vec::new(), cassini: None }
+    }
+}
+
+/// What the advice depends on, apart from the demand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Given {
+    pub(super) stack: Stack,
+    pub(super) margin: f64,
+    pub(super) available: u64,
+    pub(super) ranks: u32,
+}
+
+impl Given {
+    /// Returns a number with the margin, rounded up.
+    pub(super) fn with_margin(&self, number: u64) -> u64 {
+        (number as f64 * self.margin).ceil() as u64
+    }
+
+    /// Returns the bytes of the longest message that is sent eagerly.
+    pub(super) fn eager(&self) -> u64 {
+        let Defaults { rdzv_threshold, rdzv_get_min, .. } = self.stack.values();
+        rdzv_threshold + rdzv_get_min
+    }
+}
+
+/// Returns the range over all runs of the largest number of an endpoint.
+pub(super) fn of_endpoints(runs: &[Demand], number: impl Fn(&OfEndpoint) -> u64) -> Range<u64> {
+    Range::of(runs.iter().map(|run| run.endpoints.iter().map(&number).max().unwrap_or(0)))
+}
+
+pub(super) fn basis(of: Range<u64>) -> Basis {
+    if of.is_one() { Basis::EachRun } else { Basis::LargestRun }
+}
+
+/// Returns the settings for runs of one program, of which there is at least one.
+pub(super) fn of(runs: &[Demand], given: Given) -> Advice {
+    let needs = Needs::of(runs);
+    let defaults = given.stack.values();
+    let mode = mode(runs, &needs, given);
+    let mut settings = vec![of_match_mode(mode, runs, &needs, given)];
+    settings.extend(preemptive(mode, runs, given).into_iter().flatten());
+    settings.extend(buffers(mode, &needs, given));
+    let mut notes = Vec::new();
+    settings.push(sends(runs, &needs, given, &mut notes));
+    let aborts = runs.iter().any(|run| run.hardware.abort.is_some());
+    let mut reason = "events between two polls are not recorded".to_owned();
+    if aborts || needs.receives.most > RECEIVE_IDS {
+        reason += "; a larger queue does not help here, because receives wait for list entries and not \
+                   for events";
+    }
+    settings.push(Setting {
+        name: format!("{PREFIX}DEFAULT_CQ_SIZE"),
+        value: defaults.cq_size.to_string(),
+        is_change: false,
+        is_needed: false,
+        basis: Basis::NotRecorded,
+        reason,
+    });
+    let flow = runs.iter().any(|run| run.hardware.endpoints.iter().any(|of| of.moves > 0));
+    if mode == Mode::Hardware && flow && given.ranks > UNIVERSE {
+        settings.push(Setting {
+            name: "FI_UNIVERSE_SIZE".to_owned(),
+            value: given.ranks.to_string(),
+            is_change: true,
+            is_needed: false,
+            basis: Basis::EachRun,
+            reason: "the number of ranks, because flow control is expected".to_owned(),
+        });
+    }
+    notes.extend(slurm(mode, runs, &needs, given));
+    let set = |settings: &[Setting]| {
+        let changed = settings.iter().filter(|of| of.is_change);
+        let assignments: Vec<_> = changed
+            .map(|Setting { name, value, .. }| Assignment {
+                name: name.clone(),
+                value: Some(value.clone()),
+                place: String::new(),
+            })
+            .collect();
+        cxi::check(&assignments, defaults, None).memory
+    };
+    let (memory, memory_of_stack) = (set(&settings), set(&settings[..1]));
+    let modes = of_modes(runs, &needs);
+    let (available, list_entries) = (given.available, needs.list_entries);
+    let cassini = OfCassini { available, list_entries, modes, memory, memory_of_stack };
+    Advice { needs, settings, notes, cassini: Some(cassini) }
+}
+
+impl Needs {
+    /// Returns the needs of runs, of which there is at least one.
+    pub(super) fn of(runs: &[Demand]) -> Self {
+        let entries = |run: &Demand| {
+            let buffers = UsesEntries::Hardware.buffers() * run.endpoints_an_engine;
+            Range { least: run.elements.least + buffers, most: run.elements.most + buffers }
+        };
+        let known = runs.iter().all(|run| matches!(run.sends, KnownSends::Yes { .. }));
+        Self {
+            list_entries: Range::over(runs.iter().map(entries)),
+            receives: of_endpoints(runs, |of| of.receives),
+            unexpected: of_endpoints(runs, |of| of.unexpected),
+            unexpected_bytes: of_endpoints(runs, |of| of.buffered),
+            open_sends: known.then(|| of_endpoints(runs, |of| of.open_sends)),
+        }
+    }
+}
+
+/// Returns the share of an endpoint's elements that come after it has left the hardware, in per cent.
+fn host_share(of: &list_entries::OfEndpoint) -> f64 {
+    let all = of.all_receives + of.all_messages;
+    percent(of.receives_on_host + of.messages_on_host, all)
+}
+
+fn mode(runs: &[Demand], needs: &Needs, given: Given) -> Mode {
+    if given.with_margin(needs.receives.most) > RECEIVE_IDS {
+        return Mode::Software;
+    }
+    if given.with_margin(needs.list_entries.most) <= given.available {
+        return Mode::Hardware;
+    }
+    let mut endpoints = runs.iter().flat_map(|run| &run.hybrid.endpoints);
+    match endpoints.any(|of| host_share(of) > 50.0) {
+        true => Mode::Software,
+        false => Mode::Hybrid,
+    }
+}
+
+fn of_match_mode(mode: Mode, runs: &[Demand], needs: &Needs, given: Given) -> Setting {
+    let (entries, available) = (needs.list_entries, given.available);
+    let reason = match mode {
+        Mode::Hardware => format!(
+            "an engine needs {} of {} list entries at most",
+            whole(entries.most),
+            whole(available)
+        ),
+        _ if given.with_margin(needs.receives.most) > RECEIVE_IDS => format!(
+            "{} receives wait at a rank at most, and hardware and hybrid have {} IDs for them",
+            whole(needs.receives.most),
+            whole(RECEIVE_IDS)
+        ),
+        _ if entries.most <= available => format!(
+            "an engine needs {} of {} list entries, less than a margin of {} below the limit",
+            whole(entries.most),
+            whole(available),
+            given.margin
+        ),
+        _ => {
+            format!("an engine needs {} of {} list entries", whole(entries.most), whole(available))
+        }
+    };
+    let reason = match mode {
+        Mode::Software if given.with_margin(needs.receives.most) <= RECEIVE_IDS => {
+            format!(
+                "{reason}, and in mode hybrid more than half of a rank's elements would come to the host"
+            )
+        }
+        _ => reason,
+    };
+    let fits = |run: &Demand| {
+        let need = run.elements.most + UsesEntries::Hardware.buffers() * run.endpoints_an_engine;
+        given.with_margin(need) <= available
+    };
+    let each = runs.iter().all(fits) || !runs.iter().any(fits);
+    Setting {
+        name: format!("{PREFIX}RX_MATCH_MODE"),
+        value: mode.name().to_owned(),
+        is_change: mode != given.stack.values().mode,
+        is_needed: true,
+        basis: if each { Basis::EachRun } else { Basis::LargestRun },
+        reason,
+    }
+}
+
+/// Returns the pre-emptive switch of mode hybrid by which only the rank with most elements leaves the
+/// hardware, and the size above which it does. Returns `None` if all ranks of an engine leave it
+/// anyway, or have an engine each.
+fn preemptive(mode: Mode, runs: &[Demand], given: Given) -> Option<[Setting; 2]> {
+    let of_run = runs.iter().max_by_key(|run| run.elements.most)?;
+    if mode != Mode::Hybrid || of_run.endpoints_an_engine < 2 {
+        return None;
+    }
+    let size = |of: &OfEndpoint| of.receives.max(of.unexpected);
+    let largest = of_run.endpoints.iter().max_by_key(|of| of.receives + of.unexpected)?;
+    let others = of_run.elements.most.saturating_sub(largest.receives + largest.unexpected)
+        + UsesEntries::Hybrid.buffers() * of_run.endpoints_an_engine;
+    if given.with_margin(others) > given.available {
+        return None;
+    }
+    let (name, noun) = match largest.unexpected > largest.receives {
+        true => ("HYBRID_UNEXPECTED_MSG_PREEMPTIVE", "unexpected messages"),
+        false => ("HYBRID_POSTED_RECV_PREEMPTIVE", "receives"),
+    };
+    let rest = of_run.endpoints.iter().filter(|of| of.rank != largest.rank).map(size).max();
+    let limit = given.with_margin(rest.unwrap_or(0)).clamp(1_024, 15_360);
+    if limit >= size(largest) {
+        return None;
+    }
+    let setting = |name: &str, value: String, reason: String| Setting {
+        name: format!("{PREFIX}{name}"),
+        value,
+        is_change: true,
+        is_needed: false,
+        basis: Basis::EachRun,
+        reason,
+    };
+    Some([
+        setting(
+            name,
+            "1".to_owned(),
+            format!("without {}, its engine has entries enough for the others", largest.name()),
+        ),
+        setting(
+            "DEFAULT_RX_SIZE",
+            limit.to_string(),
+            format!("with more {noun} than this, a rank leaves the hardware"),
+        ),
+    ])
+}
+
+/// Returns the sizes of the buffers of a mode.
+fn buffers(mode: Mode, needs: &Needs, given: Given) -> Vec<Setting> {
+    let values = given.stack.values();
+    let bytes = needs.unexpected_bytes;
+    let of = |name: &str, size: u64, posted: u64| {
+        let each = given.with_margin(bytes.most).div_ceil(posted);
+        let needed = (given.eager() + each).max(SMALLEST_BUFFER).next_multiple_of(STEP);
+        let (is_needed, value) = (needed > size, needed.min(LARGEST_BUFFER).max(size.min(needed)));
+        let unexpected = format!("{} of unexpected messages at most", binary(bytes.most));
+        let stack = format!("the stack has {posted} buffers of {}", binary(size));
+        let reason = match (needed > LARGEST_BUFFER, is_needed) {
+            (true, _) => format!(
+                "{unexpected}: {stack}, and {} would be needed. A smaller {PREFIX}RDZV_THRESHOLD leaves \
+                 {} of each long message in a buffer",
+                binary(needed),
+                binary(values.rdzv_eager_size)
+            ),
+            (_, true) => format!("{unexpected}: {stack}, and senders would wait for a poll"),
+            (_, false) => format!("{unexpected}: {stack}, and smaller ones save memory"),
+        };
+        Setting {
+            name: format!("{PREFIX}{name}"),
+            value: value.to_string(),
+            is_change: value != size,
+            is_needed,
+            basis: basis(bytes),
+            reason,
+        }
+    };
+    let overflow = of("OFLOW_BUF_SIZE", values.oflow_buf_size, values.oflow_buf_min_posted);
+    let request = of("REQ_BUF_SIZE", values.req_buf_size, values.req_buf_min_posted);
+    match mode {
+        Mode::Hardware => vec![overflow],
+        Mode::Hybrid => vec![overflow, request],
+        Mode::Software => vec![request],
+    }
+}
+
+/// Returns the number of sends, and adds a note if the program hangs with few of them.
+fn sends(runs: &[Demand], needs: &Needs, given: Given, notes: &mut Vec<String>) -> Setting {
+    let has = given.stack.values().tx_size;
+    let setting = |value: u64, basis, reason| Setting {
+        name: format!("{PREFIX}DEFAULT_TX_SIZE"),
+        value: value.to_string(),
+        is_change: value != has,
+        is_needed: value > has,
+        basis,
+        reason,
+    };
+    let Some(open) = needs.open_sends else {
+        let reason =
+            "sends are not recorded; `tcam run --trace DIR --set trace_sends=on` records them";
+        return setting(has, Basis::NotRecorded, reason.to_owned());
+    };
+    let hangs = runs.iter().filter_map(|run| match &run.sends {
+        KnownSends::Yes { hangs_up_to: Some((most, waiting)) } => Some((*most, waiting, run)),
+        _ => None,
+    });
+    if let Some((most, waiting, run)) = hangs.max_by_key(|(most, ..)| *most) {
+        let waiting = waiting.iter().filter_map(|&of| run.endpoints[of].rank).collect();
+        notes.push(format!(
+            "The program hangs with {PREFIX}DEFAULT_TX_SIZE={} or less: {} wait for receives that they \
+             would post later",
+            whole(most).replace(',', ""),
+            ranks::named(&ranks::ranges(&waiting))
+        ));
+    }
+    let needed = given.with_margin(open.most) + 64;
+    let longer = format!("longer than {}", binary(given.eager()));
+    let sends = format!("{} {longer} wait for a receive", count(open.most, "send"));
+    if needed <= has {
+        let none = format!("no send {longer} waits for a receive");
+        let some = format!("{sends} at most");
+        return setting(has, basis(open), if open.most == 0 { none } else { some });
+    }
+    let reason = match (needed > LARGEST_TX, open.most <= has) {
+        (true, _) => format!(
+            "{sends} at most, and the provider allows {}: bound the sends in flight, or send them \
+             eagerly with a larger {PREFIX}RDZV_THRESHOLD",
+            whole(LARGEST_TX)
+        ),
+        (_, true) => format!(
+            "{sends} at most, {} less than the stack has",
+            whole_share(percent(has - open.most, has))
+        ),
+        (_, false) => format!("{sends} at most, and the stack has {}", whole(has)),
+    };
+    setting(needed.min(LARGEST_TX), basis(open), reason)
+}
+
+/// Returns a note on the list entries that Slurm must leave to the job.
+fn slurm(mode: Mode, runs: &[Demand], needs: &Needs, given: Given) -> Option<String> {
+    let ranks = runs.iter().map(|run| run.endpoints_an_engine).max().unwrap_or(0);
+    match mode {
+        Mode::Hardware => Some(format!(
+            "Slurm: max_les of {} or more on each engine (its default is {})",
+            whole(given.with_margin(needs.list_entries.most)),
+            whole(list_entries::ENTRIES)
+        )),
+        Mode::Hybrid => Some(format!(
+            "Slurm: {} reserved list entries on each engine, which def_les gives if def_les times the \
+             processors of the step is that much",
+            whole(UsesEntries::Hybrid.buffers() * ranks)
+        )),
+        Mode::Software => None,
+    }
+}
+
+/// Returns how each mode serves the program.
+fn of_modes(runs: &[Demand], needs: &Needs) -> Vec<OfMode> {
+    let on_host = |entries: &ListEntries| {
+        let of = entries.endpoints.iter();
+        of.map(|of| of.receives_on_host + of.messages_on_host + of.moved).sum::<u64>()
+    };
+    let flows = |entries: &ListEntries| entries.endpoints.iter().map(|of| of.moves).sum::<u64>();
+    let most = |number: &dyn Fn(&Demand) -> u64| runs.iter().map(number).max().unwrap_or(0);
+    let aborts: Vec<_> = runs.iter().filter_map(Demand::abort_text).collect();
+    let flow_controls = most(&|run| flows(&run.hardware));
+    let says = match (aborts.first(), flow_controls) {
+        (Some(abort), _) => format!("aborts{}: {abort}", of_runs(aborts.len(), runs.len())),
+        (None, 0) => "holds all elements".to_owned(),
+        (None, times) => format!(
+            "runs: flow control moves unexpected messages to the host {}",
+            count(times, "time")
+        ),
+    };
+    let hardware = OfMode {
+        mode: "hardware",
+        says,
+        aborts_in: aborts.len(),
+        flow_controls,
+        on_host: most(&|run| on_host(&run.hardware)),
+    };
+    let endpoints = runs.iter().flat_map(|run| run.endpoints.iter().zip(&run.hybrid.endpoints));
+    let left = endpoints.filter(|(_, of)| of.moves > 0);
+    let worst = left.max_by_key(|(_, of)| of.receives_on_host + of.messages_on_host + of.moved);
+    let says = match worst {
+        _ if needs.receives.most > RECEIVE_IDS => format!(
+            "hangs: {} receives wait at a rank, and there are {} IDs",
+            whole(needs.receives.most),
+            whole(RECEIVE_IDS)
+        ),
+        Some((endpoint, of)) => format!(
+            "leaves the hardware: after it, {} ({}) and {} ({}) of {} come to the host, and {} {} there",
+            count(of.receives_on_host, "receive"),
+            whole_share(percent(of.receives_on_host, of.all_receives)),
+            count(of.messages_on_host, "unexpected message"),
+            whole_share(percent(of.messages_on_host, of.all_messages)),
+            endpoint.name(),
+            count(of.moved, "unexpected message"),
+            if of.moved == 1 { "moves" } else { "move" }
+        ),
+        None => "holds all elements".to_owned(),
+    };
+    let hybrid = OfMode {
+        mode: "hybrid",
+        says,
+        aborts_in: 0,
+        flow_controls: most(&|run| flows(&run.hybrid)),
+        on_host: most(&|run| on_host(&run.hybrid)),
+    };
+    let all = |run: &Demand| {
+        let of = run.hybrid.endpoints.iter().map(|of| of.all_receives + of.all_messages);
+        of.sum::<u64>()
+    };
+    let software = OfMode {
+        mode: "software",
+        says: "matches all elements on the host".to_owned(),
+        aborts_in: 0,
+        flow_controls: 0,
+        on_host: most(&all),
+    };
+    vec![hardware, hybrid, software]
+}
+
+/// Returns text such as ` in 2 of 3 runs`; empty for one run.
+fn of_runs(some: usize, all: usize) -> String {
+    if all == 1 { String::new() } else { format!(" in {some} of {all} runs") }
+}
+
+impl OfCassini {
+    /// Returns a sentence on the memory of a rank, and of a node.
+    pub(super) fn memory_sentence(&self, ppn: Option<NonZeroU32>) -> String {
+        let sentence = self.memory.sentence(ppn);
+        if self.memory == self.memory_of_stack {
+            return sentence;
+        }
+        let sentence = sentence.trim_end_matches('.');
+        let stack = binary(self.memory_of_stack.all());
+        format!("{sentence}; with the sizes of the stack {stack} a rank.")
+    }
+}

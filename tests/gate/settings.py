@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Checks `tcam settings` with programs that imitate public reports about Slingshot. The expected figures
+were calculated by hand, and the demand of each rank is computed again from operations.csv alone."""
+
+import argparse
+import collections
+import csv
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+from lib import mpi as runs
+from lib.checks import check, exit_code
+from lib.slowness import within
+
+PLACE = runs.TARGET / "settings-tests"
+# Defaults of libfabric 2.6: the longest eager message, and the part of a longer one that is sent early.
+EAGER, FIRST_PART = 16_384 + 2_049, 2_048
+ENTRIES, IDS = 16_384, 65_536 - 9
+# Receives that MPICH posts for itself, and those of a barrier.
+OWN = 8
+OWN_OR_MORE = range(OWN, OWN + 6)
+
+
+def tcam(arguments, *words, codes=(0, 1)):
+    command = [str(arguments.tcam), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=within(120), check=False)
+    check(done.returncode in codes, f"{' '.join(command)}: {done.returncode} {done.stderr[-500:]}")
+    return done
+
+
+def record(arguments, name, ranks, program, *words, settings=("trace_sends=on",)):
+    place = PLACE / name
+    launched = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", str(ranks), str(program), *map(str, words)]
+    set_all = [f"--set={one}" for one in settings]
+    tcam(arguments, "run", f"--trace={place}", "--mpi=mpich", *set_all, "--", *launched, codes=(0,))
+    return place
+
+
+def settings(arguments, place, *words):
+    done = tcam(arguments, "settings", "--json=-", *words, place)
+    return json.loads(done.stdout), done.returncode
+
+
+def value(told, name):
+    return next((int(of["value"]) for of in told["settings"] if of["name"] == f"FI_CXI_{name}"), None)
+
+
+def mode(told):
+    return next(of["value"] for of in told["settings"] if of["name"] == "FI_CXI_RX_MATCH_MODE")
+
+
+def of_mode(told, name):
+    return next(of for of in told["modes"] if of["mode"] == name)
+
+
+def demand(arguments, place):
+    """Returns the largest numbers of a rank from operations.csv: receives that wait, unexpected messages,
+    bytes of these in buffers, and long sends without a receive."""
+    out = place.with_name(f"{place.name}-csv")
+    tcam(arguments, "show", "--format=csv", f"--out={out}", place, codes=(0,))
+    with (out / "operations.csv").open(encoding="utf-8") as file:
+        rows = sorted(csv.DictReader(file), key=lambda row: int(row["ns"]))
+    now, most = collections.defaultdict(collections.Counter), collections.Counter()
+    unexpected, sent, arrived, done = {}, collections.Counter(), collections.Counter(), set()
+
+    def change(rank, what, by):
+        now[rank][what] += by
+        most[what] = max(most[what], now[rank][what])
+
+    def matched(message):
+        pair, number, size = message
+        if size <= EAGER:
+            return
+        if number < sent[pair]:
+            change(pair[0], "sends", -1)
+        else:
+            done.add((pair, number))
+
+    for row in rows:
+        rank, context, found = row["rank"], row["context"], row["found"] == "true"
+        size = int(row["bytes"] or 0)
+        if row["operation"] == "send":
+            pair = rank, row["destination_rank"], context
+            if size > EAGER and (pair, sent[pair]) not in done:
+                change(rank, "sends", 1)
+            sent[pair] += 1
+        elif row["operation"] == "arrive":
+            pair = row["source_rank"], rank, context
+            message = pair, arrived[pair], size
+            arrived[pair] += 1
+            if found:
+                change(rank, "receives", -1)
+                matched(message)
+            else:
+                unexpected[rank, context, row["number"]] = message
+                change(rank, "unexpected", 1)
+                change(rank, "bytes", size if size <= EAGER else FIRST_PART)
+        elif row["operation"] == "post" and not found:
+            change(rank, "receives", 1)
+        elif row["operation"] == "post":
+            message = unexpected.pop((rank, context, row["partner"]))
+            change(rank, "unexpected", -1)
+            change(rank, "bytes", -(message[2] if message[2] <= EAGER else FIRST_PART))
+            matched(message)
+    return most
+
+
+def agrees(what, told, by_hand):
+    names = {"receives": "receives", "unexpected": "unexpected", "unexpected_bytes": "bytes", "open_sends": "sends"}
+    theirs = {name: told["needs"][name] for name in names}
+    own = {name: {"least": by_hand[of], "most": by_hand[of]} for name, of in names.items()}
+    check(theirs == own, f"{what}: {theirs}, from operations.csv {own}")
+
+
+def receives_before_sends(arguments, slingshot):
+    """More receives than an engine has entries: mode hardware aborts, and mode hybrid matches some of them
+    on the host."""
+    place = record(arguments, "posted", 2, slingshot, "posted", 10_000, 64)
+    told, code = settings(arguments, place, "--ppn=1", "--stack=cray-mpich")
+    agrees("posted", told, demand(arguments, place))
+    entries = told["list_entries"]["most"]
+    check(entries - 20_001 - 3 in OWN_OR_MORE, f"posted: {entries} list entries")
+    own = entries - 20_001 - 3
+    hardware, hybrid = of_mode(told, "hardware"), of_mode(told, "hybrid")
+    check(hardware["aborts_in"] == 1 and f"receive {ENTRIES - 3 - own + 1:,} of those" in hardware["says"], f"{hardware}")
+    # Elements of the MPI itself may have an entry at that moment or not.
+    on_host = re.search(r"([\d,]+) receives \(18 %\)", hybrid["says"])
+    later = int(on_host[1].replace(",", "")) if on_host else 0
+    check(abs(later - (20_001 + own - (ENTRIES - 9))) <= 2, f"{hybrid}")
+    check(code == 1 and mode(told) == "hybrid" and value(told, "DEFAULT_CQ_SIZE") == 131_072, f"{told}")
+    check(value(told, "OFLOW_BUF_SIZE") == value(told, "REQ_BUF_SIZE") == 1 << 20, f"{told['settings']}")
+    check(sum(told["bytes_a_rank"].values()) == (16 + 3 + 6) << 20, f"{told['bytes_a_rank']}")
+    lines = tcam(arguments, "settings", "--ppn=1", "--stack=cray-mpich", place).stdout
+    check("124 MiB a rank" in " ".join(lines.replace("\n# ", " ").split()), lines)
+    # The output is a part of a script, and --check accepts it.
+    check(all(line.startswith(("# ", "export FI_")) for line in lines.splitlines()), lines)
+    script = PLACE / "job.sh"
+    script.write_text(lines)
+    done = tcam(arguments, "settings", "--check", "--stack=cray-mpich", script)
+    check(done.returncode == 0, done.stdout)
+    # What fits without a margin does not fit with it.
+    place = record(arguments, "nearly", 2, slingshot, "posted", 8_000, 64)
+    for margin, expected in ((1, "hardware"), (1.25, "hybrid")):
+        told, code = settings(arguments, place, "--ppn=1", f"--margin={margin}")
+        check(mode(told) == expected and of_mode(told, "hardware")["aborts_in"] == 0, f"{margin}: {told['settings'][0]}")
+        check(code == (expected == "hybrid"), f"{margin}: exit status {code}")
+    told, _ = settings(arguments, place, "--ppn=1", "--entries=16000")
+    check(of_mode(told, "hardware")["aborts_in"] == 1 and told["available"] == 16_000, f"{told['modes'][0]}")
+
+
+def more_than_ids(arguments, slingshot):
+    place = record(arguments, "ids", 2, slingshot, "posted", 33_000, 64)
+    told, _ = settings(arguments, place, "--ppn=1")
+    check(told["needs"]["receives"]["most"] - 66_001 in OWN_OR_MORE, f"{told['needs']}")
+    check(f"{IDS:,} IDs" in of_mode(told, "hybrid")["says"] and mode(told) == "software", f"{told}")
+
+
+def ranks_of_an_engine(arguments, slingshot):
+    """Eight ranks of a NIC: two of them share each engine."""
+    for count, aborts in ((4_504, 1), (4_004, 0)):
+        place = record(arguments, f"eight-{count}", 8, slingshot, "posted", count, 64)
+        told, _ = settings(arguments, place)
+        entries = told["list_entries"]["most"]
+        least = 2 * (2 * count + 3)
+        check(least <= entries <= least + 2 * OWN_OR_MORE.stop + 8, f"{count}: {entries} list entries, not {least}")
+        check(of_mode(told, "hardware")["aborts_in"] == aborts, f"{count}: {told['modes'][0]}")
+        # The margin is missing in both cases.
+        check(mode(told) == "hybrid" and told["ranks_a_nic"] == 8, f"{count}: {told['settings'][0]}")
+
+
+def unexpected_bytes(arguments, arrivals):
+    for count, size, expected in ((2_400, 16_000, 16_056_320), (1_200, 100_000, 1 << 20)):
+        place = record(arguments, f"late-{size}", 2, arrivals, "late", count, size, 1_500)
+        told, _ = settings(arguments, place, "--ppn=1")
+        agrees(f"late {size}", told, demand(arguments, place))
+        check(told["needs"]["unexpected"]["most"] == count, f"{size}: {told['needs']}")
+        check(told["needs"]["unexpected_bytes"]["most"] == count * min(size, FIRST_PART if size > EAGER else size), f"{told['needs']}")
+        check(value(told, "OFLOW_BUF_SIZE") == expected, f"{size}: {told['settings']}")
+        needed = next(of["is_needed"] for of in told["settings"] if of["name"].endswith("OFLOW_BUF_SIZE"))
+        check(needed == (expected > 12 << 20), f"{size}: {told['settings']}")
+
+
+def sends_before_receives(arguments, slingshot):
+    """All ranks send before they post receives: below a number of sends the program hangs."""
+    for ranks in (2, 4):
+        place = record(arguments, f"isends-{ranks}", ranks, slingshot, "isends", 2_000, 100_000)
+        told, _ = settings(arguments, place, "--ppn=1")
+        agrees("isends", told, demand(arguments, place))
+        hangs = [note for note in told["notes"] if "hangs with FI_CXI_DEFAULT_TX_SIZE=1999 or less" in note]
+        check(value(told, "DEFAULT_TX_SIZE") == 2_564 and f"ranks 0-{ranks - 1} wait" in f"{hangs}", f"{told}")
+    place = record(arguments, "few", 2, slingshot, "isends", 1_000, 100_000)
+    told, _ = settings(arguments, place, "--ppn=1")
+    check("1,000 sends" in f"{told}" and "2 % less" in f"{told['settings']}", f"{told['settings']}")
+    # Without records of sends, nothing is said of them.
+    place = record(arguments, "no-sends", 2, slingshot, "isends", 100, 100_000, settings=())
+    told, _ = settings(arguments, place, "--ppn=1")
+    check(told["needs"]["open_sends"] is None and value(told, "DEFAULT_TX_SIZE") == 1_024, f"{told}")
+    check("not-recorded" in f"{told['settings']}", f"{told['settings']}")
+
+
+def late_broadcasts(arguments, arrivals):
+    """An engine full of unexpected messages: their rank can move them to the host."""
+    place = record(arguments, "bcasts", 2, arrivals, "bcasts", 20_000, 8, 2_000)
+    told, _ = settings(arguments, place, "--ppn=1")
+    agrees("bcasts", told, demand(arguments, place))
+    hardware, hybrid = of_mode(told, "hardware"), of_mode(told, "hybrid")
+    check(hardware["aborts_in"] == 0 and hardware["flow_controls"] == 1, f"{hardware}")
+    own = told["list_entries"]["most"] - told["needs"]["unexpected"]["most"] - 3
+    later = told["needs"]["unexpected"]["most"] - (ENTRIES - 9 - own)
+    check(f"{later:,} unexpected messages (18 %)" in hybrid["says"] and mode(told) == "hybrid", f"{hybrid}")
+
+
+def other_nics(arguments):
+    """Short receives are posted before their messages come, and long messages come before their receives."""
+    for name, enable, threshold, held in (("posted", "y", 64, 20_001), ("late-16000", "n", None, 0)):
+        told, code = settings(arguments, PLACE / name, "--nic=connectx")
+        values = {of["name"]: of["value"] for of in told["settings"]}
+        check(values["UCX_RC_MLX5_TM_ENABLE"] == values["UCX_DC_MLX5_TM_ENABLE"] == enable, f"{name}: {values}")
+        size = f"{1 << (int(1.25 * held) + 1).bit_length()}" if held else None
+        check(values.get("UCX_RC_MLX5_TM_LIST_SIZE") == size and code == bool(held), f"{name}: {values} {code}")
+        check(values.get("UCX_TM_THRESH") == (str(threshold) if threshold else None), f"{name}: {values}")
+        told, _ = settings(arguments, PLACE / name, "--nic=portals4", "--ppn=1")
+        values = {of["name"]: int(of["value"]) for of in told["settings"]}
+        most = {of: told["needs"][of]["most"] for of in ("receives", "unexpected", "unexpected_bytes")}
+        check(values["PTL_LIM_MAX_LIST_SIZE"] == max(-(-5 * most["receives"] // 4) + 1, 1_024), f"{name}: {values}")
+        check(values["PTL_LIM_MAX_UNEXPECTED_HEADERS"] == max(-(-5 * most["unexpected"] // 4) + 1, 1_024), f"{name}: {values}")
+        check(values["OMPI_MCA_mtl_portals4_short_recv_num"] == 32, f"{name}: {values}")
+        check("modes" not in told and "list_entries" not in told, f"{told.keys()}")
+    check(most["unexpected_bytes"] == 2_400 * 2_048, f"{most}")
+
+
+def several_runs_and_mistakes(arguments, slingshot):
+    """Repeats are combined, and a text instead of a trace is named."""
+    counts = (10, 3_000)
+    places = [record(arguments, f"run-{count}/{at}", 2, slingshot, "isends", count, 30_000) for at, count in enumerate(counts)]
+    done = tcam(arguments, "settings", "--json=-", "--ppn=1", *places)
+    # Two command lines are two programs.
+    check(len(json.loads(done.stdout)["recordings"]) == 2, done.stdout)
+    again = PLACE / "again"
+    place = record(arguments, "again", 2, slingshot, "isends", 10, 30_000)
+    told = json.loads(tcam(arguments, "settings", "--json=-", "--ppn=1", places[0], again).stdout)
+    check(told["runs"] == 2 and place == again, f"{told}")
+    script = PLACE / "job.sh"
+    for words, expected in (
+        ([script], "--check reads job scripts"),
+        ([PLACE / "nothing"], "nothing"),
+        ([], "required"),
+        (["--check", "--margin=2", script], "--margin"),
+        (["--check", script, script], "one script"),
+        (["--margin=0.5", place], "1 to 100"),
+        (["--entries=16385", place], "16384"),
+        (["--stack=x", place], "libfabric-2.6"),
+    ):
+        done = tcam(arguments, "settings", *words, codes=(2, 125))
+        check(expected in done.stderr and not done.stdout, f"{words}: {done}")
+    victim = next(place.glob("1.*.tagged.trace"))
+    victim.unlink()
+    done = tcam(arguments, "settings", place, codes=(3,))
+    check("rank 1" in done.stdout, done.stdout)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
+    arguments = parser.parse_args()
+    shutil.rmtree(PLACE, ignore_errors=True)
+    PLACE.mkdir(parents=True)
+    programs = runs.build("mpich")
+    slingshot, arrivals = programs / "slingshot", programs / "arrivals"
+    receives_before_sends(arguments, slingshot)
+    more_than_ids(arguments, slingshot)
+    ranks_of_an_engine(arguments, slingshot)
+    unexpected_bytes(arguments, arrivals)
+    sends_before_receives(arguments, slingshot)
+    late_broadcasts(arguments, arrivals)
+    other_nics(arguments)
+    several_runs_and_mistakes(arguments, slingshot)
+    return exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
