@@ -605,17 +605,6 @@ impl Offload {
         None
     }
 
-    /// Repeats an [`Offload::search`] that found nothing, after a matching element was added. Both
-    /// count as one search, but the entries that the first search compared stay counted.
-    #[cold]
-    pub fn search_again(&mut self, key: &Key) -> Option<Found> {
-        let collective = self.classifier.is_collective(key.bits, key.ignore);
-        let counters = self.counters.kinds.of_mut(collective);
-        counters.searches -= 1;
-        counters.misses -= 1;
-        self.search(key)
-    }
-
     #[inline(always)]
     fn count_search(&mut self, key: &Key, found: Option<Found>) {
         let collective = self.classifier.is_collective(key.bits, key.ignore);

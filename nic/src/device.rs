@@ -11,8 +11,6 @@
 //!                 `-miss--> PRQ insert                                     `-miss--> UMQ insert (keep)
 //! ```
 
-pub mod tail;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -186,7 +184,14 @@ impl<R: Clone, M> Context<R, M> {
         if let Some(found) = self.umq.search_if_any(&receive.key) {
             return self.give(found.token, receive);
         }
-        self.admit_receive(number, receive);
+        let Key { bits, ignore, source } = receive.key;
+        let token = self.posted.insert(number, receive);
+        let element = Element { bits, ignore, source, token };
+        if self.refuses_some {
+            self.offer(element, receive);
+        } else {
+            self.prq.insert(element);
+        }
         if self.may_leave {
             self.leave_together();
         }
@@ -203,19 +208,6 @@ impl<R: Clone, M> Context<R, M> {
         let again = !grant.last;
         self.end(Operation::Post);
         Post::Matched { grant, envelope, message, again }
-    }
-
-    /// Adds a receive to the PRQ; `number` is the number of receives posted before it.
-    #[inline(always)]
-    fn admit_receive(&mut self, number: u64, receive: &Receive<R>) {
-        let Key { bits, ignore, source } = receive.key;
-        let token = self.posted.insert(number, receive);
-        let element = Element { bits, ignore, source, token };
-        if self.refuses_some {
-            self.offer(element, receive);
-        } else {
-            self.prq.insert(element);
-        }
     }
 
     /// Counts a receive that breaks a promise.
@@ -326,19 +318,14 @@ impl<R: Clone, M> Context<R, M> {
     pub fn arrive(&mut self, envelope: &Envelope) -> Option<Grant<R>> {
         self.note(|| Op::Arrive(*envelope));
         self.count_operation();
-        self.count_arrival(envelope);
-        let found = self.prq.search(&key_of(envelope))?;
-        Some(self.grant(found.token, envelope))
-    }
-
-    #[inline(always)]
-    fn count_arrival(&mut self, envelope: &Envelope) {
         self.counters.arrivals += 1;
         // The length comes from the peer and may be any value.
         self.counters.bytes = self.counters.bytes.saturating_add(envelope.len);
         if self.sizes {
             self.count_size(envelope.len);
         }
+        let found = self.prq.search(&key_of(envelope))?;
+        Some(self.grant(found.token, envelope))
     }
 
     /// Gives a message the posted receive that was found for it.
@@ -369,20 +356,14 @@ impl<R: Clone, M> Context<R, M> {
     /// Keeps a message for which [`arrive`](Self::arrive) found no receive.
     pub fn keep(&mut self, envelope: Envelope, message: M) {
         let number = self.counters.arrivals.saturating_sub(1);
-        self.admit_message(Unexpected { number, envelope, message });
+        self.counters.unexpected += 1;
+        let Key { bits, ignore, source } = key_of(&envelope);
+        let token = self.unexpected.insert(Unexpected { number, envelope, message }) as u32;
+        self.umq.insert(Element { bits, ignore, source, token });
         if self.may_leave {
             self.leave_together();
         }
         self.end(Operation::Arrival);
-    }
-
-    /// Adds a message to the UMQ.
-    #[inline]
-    fn admit_message(&mut self, message: Unexpected<M>) {
-        self.counters.unexpected += 1;
-        let Key { bits, ignore, source } = key_of(&message.envelope);
-        let token = self.unexpected.insert(message) as u32;
-        self.umq.insert(Element { bits, ignore, source, token });
     }
 
     /// Returns true if senders must wait because an unexpected message has no entry in the UMQ's

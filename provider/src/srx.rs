@@ -97,7 +97,7 @@ impl SharedReceive {
             pid: std::process::id(),
             processes,
             node_pool,
-            shared: Arc::new(Shared::one(device, Flow::from_params(params), domain.locked)),
+            shared: Arc::new(Shared::new(device, Flow::from_params(params), domain.locked)),
             members: Mutex::default(),
             settings: RecvSettings::new(attr.caps, attr.op_flags),
             arrival_of_nic: params.has_arrival_of_nic(),

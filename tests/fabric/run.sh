@@ -119,7 +119,7 @@ if [ -x "$build/scalable" ]; then
     done
     seed=$RANDOM
     for how in FI_TCAM_KERNEL_COPY=auto FI_TCAM_KERNEL_COPY=off AUTO_PROGRESS=1 \
-        "FI_TCAM_HOST_ENGINE=tail-queues FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRIES=0"; do
+        "FI_TCAM_HOST_ENGINE=list FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRIES=0"; do
         # shellcheck disable=SC2086
         run "closing $seed 2, $how" env $how "$build/closing" $seed 2
     done

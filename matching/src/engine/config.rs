@@ -30,8 +30,7 @@ pub enum HostEngine {
     /// A hash table for each combination of wildcards.
     #[strum(serialize = "newmadeleine")]
     NewMadeleine,
-    /// The same engine as `list`. In addition, the device lets one thread search the posted
-    /// receives while another searches the unexpected messages (`nic/src/device/tail.rs`).
+    /// The same engine as `list`. The paper's locks are in `papers/bench/src/tail_queues`.
     TailQueues,
 }
 

@@ -188,8 +188,7 @@ parameters! {
                ordered list, as in MPICH. rank-array: a list for every source, as in Open MPI. \
                kmeans: a queue for each cluster of sources. hash: a hash table for receives \
                without wildcards. newmadeleine: a hash table for each combination of wildcards. \
-               tail-queues: a list for each queue, so that one thread can search the PRQ while \
-               another searches the UMQ.",
+               tail-queues: as list; papers/tail-queues.md has the rates of two threads.",
     }
     clusters: String {
         values: Values::Text,

@@ -11,7 +11,7 @@ use matching::pool::{EntryPool, Share};
 use matching::timing::{Costs, Timing};
 use nic::{
     config::{self, DeviceConfig},
-    device::{Device, DeviceError, tail::TailDevice},
+    device::Device,
     params::{Params, types::PoolOwner},
 };
 
@@ -73,13 +73,6 @@ fn config_of(
     Ok(config)
 }
 
-fn made<T>(params: &Params, device: std::result::Result<T, DeviceError>) -> Result<T> {
-    device.map_err(|error| {
-        tracing::error!("FI_TCAM_KERNEL={}: {error}", params.text("kernel"));
-        Errno::EINVAL
-    })
-}
-
 /// Creates a device. Returns it with the number of processes in its configuration.
 pub(crate) fn device(
     params: &Params,
@@ -88,7 +81,11 @@ pub(crate) fn device(
     opened: Instant,
 ) -> Result<(Device<RecvOp, Kept>, u32)> {
     let config = config_of(params, directed, node_pool, opened)?;
-    Ok((made(params, Device::new(&config))?, config.prq.engine_config.processes))
+    let device = Device::new(&config).map_err(|error| {
+        tracing::error!("FI_TCAM_KERNEL={}: {error}", params.text("kernel"));
+        Errno::EINVAL
+    })?;
+    Ok((device, config.prq.engine_config.processes))
 }
 
 /// Creates the device of an endpoint that several threads use if `locked`, and otherwise one thread
@@ -100,16 +97,13 @@ pub(crate) fn matching(
     opened: Instant,
     locked: bool,
 ) -> Result<(Matching, u32)> {
-    let config = config_of(params, directed, node_pool, opened)?;
-    let processes = config.prq.engine_config.processes;
-    if !locked {
-        return Ok((Matching::InEngine(made(params, Device::new(&config))?), processes));
-    }
-    let flow = Flow::from_params(params);
-    let shared = if TailDevice::<RecvOp, Kept>::is_wanted(&config) {
-        Shared::of_tails(made(params, TailDevice::new(&config))?, flow)
-    } else {
-        Shared::one(made(params, Device::new(&config))?, flow, true)
+    let (device, processes) = device(params, directed, node_pool, opened)?;
+    let matching = match locked {
+        false => Matching::InEngine(device),
+        true => {
+            let shared = Shared::new(device, Flow::from_params(params), true);
+            Matching::OutsideEngine(Arc::new(shared))
+        }
     };
-    Ok((Matching::OutsideEngine(Arc::new(shared)), processes))
+    Ok((matching, processes))
 }

@@ -67,9 +67,6 @@ impl Matching {
         envelope: &Envelope,
         make: impl FnOnce() -> Kept,
     ) -> (Option<Grant<RecvOp>>, bool) {
-        if let Some(shared) = self.tail_queues() {
-            return (shared.arrive_at_tails(tagged, envelope, make), false);
-        }
         let mut device = self.lock();
         let context = device.context(tagged);
         match context.arrive(envelope) {
@@ -85,20 +82,13 @@ impl Matching {
     }
 
     /// Notes for the recorder when the next message came.
-    /// Without effect in a shared context or with tail queues, where another thread may handle a
-    /// message before the caller does.
+    /// Without effect in a shared context, where another thread may handle a message before the
+    /// caller does.
     #[cold]
     pub(crate) fn note_came(&mut self, tagged: bool, came: Came) {
-        if !self.is_shared() && self.tail_queues().is_none() {
+        if !self.is_shared() {
             self.lock().context(tagged).note_came(came.ns, came.error_ns);
         }
-    }
-
-    /// Returns the own device, if it has tail queues and receives do not belong to a shared
-    /// context.
-    #[inline]
-    pub(crate) fn tail_queues(&self) -> Option<&Arc<Shared>> {
-        self.own_outside_engine().filter(|shared| matches!(***shared, Shared::Tail(..)))
     }
 
     #[inline]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A device that is used without the lock of an engine: that of an endpoint with several threads,
-//! or that of a shared receive context. It has one lock, or those of tail queues
-//! (`nic::device::tail`), with which one thread can post while another handles a message.
+//! or that of a shared receive context. It has one lock, or none if one thread at a time uses it.
 
 use std::{
     collections::HashMap,
@@ -10,17 +9,13 @@ use std::{
 
 use ffi::{
     OpContext, Result,
-    serial::{self, Serial, SerialGuard},
+    serial::{Serial, SerialGuard},
 };
 use matching::Source;
 use nic::{
-    device::{
-        Device,
-        tail::{TailDevice, Whole},
-    },
+    device::Device,
     message::{Envelope, Grant, Post, Receive},
 };
-use parking_lot::Mutex;
 
 use super::{
     carried::{Kept, RecvOp},
@@ -31,9 +26,6 @@ use super::{
 pub(crate) enum Matcher<'a> {
     Own(&'a mut Device<RecvOp, Kept>),
     Shared(SerialGuard<'a, LockedDevice>),
-    /// Boxed, because every message would otherwise execute the code that drops the three lock
-    /// guards, even without tail queues. That code has 31 instructions.
-    Tail(Box<Whole<'a, RecvOp, Kept>>, &'a Mutex<ReceiveState>),
 }
 
 impl Deref for Matcher<'_> {
@@ -44,7 +36,6 @@ impl Deref for Matcher<'_> {
         match self {
             Self::Own(device) => device,
             Self::Shared(state) => &state.device,
-            Self::Tail(device, _) => device,
         }
     }
 }
@@ -55,7 +46,6 @@ impl DerefMut for Matcher<'_> {
         match self {
             Self::Own(device) => device,
             Self::Shared(state) => &mut state.device,
-            Self::Tail(device, _) => device,
         }
     }
 }
@@ -68,7 +58,6 @@ impl Matcher<'_> {
         match self {
             Self::Own(_) => {}
             Self::Shared(mut state) => state.receives.begin(op, last),
-            Self::Tail(_device, receives) => receives.lock().begin(op, last),
         }
     }
 
@@ -77,23 +66,13 @@ impl Matcher<'_> {
         match self {
             Self::Own(_) => {}
             Self::Shared(mut state) => ops.for_each(|op| state.receives.begin(op, true)),
-            Self::Tail(_device, receives) => {
-                let mut receives = receives.lock();
-                ops.for_each(|op| receives.begin(op, true));
-            }
         }
     }
 }
 
 /// A device that is used without the lock of an engine.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is behind an `Arc`")]
-pub(crate) enum Shared {
-    /// With one lock, or none if one thread at a time uses the device.
-    One(Serial<LockedDevice>),
-    /// With the locks of tail queues.
-    Tail(Box<TailDevice<RecvOp, Kept>>, Mutex<ReceiveState>),
-}
+pub(crate) struct Shared(Serial<LockedDevice>);
 
 /// State that one thread at a time uses.
 #[derive(Debug)]
@@ -122,75 +101,36 @@ struct Parts {
 }
 
 impl Shared {
-    /// Creates a device with one lock, or without one if one thread at a time uses it.
-    pub(crate) fn one(device: Device<RecvOp, Kept>, flow: Flow, locked: bool) -> Self {
-        Self::One(Serial::new(LockedDevice { device, receives: ReceiveState::new(flow) }, locked))
-    }
-
-    /// Creates a device with tail queues.
-    pub(crate) fn of_tails(device: TailDevice<RecvOp, Kept>, flow: Flow) -> Self {
-        Self::Tail(Box::new(device), Mutex::new(ReceiveState::new(flow)))
-    }
-
-    /// Handles a message that arrives at tail queues; see [`TailDevice::arrive`]. Returns `None` if
-    /// no receive matches; the message is then kept. The device must have tail queues. Messages of
-    /// an endpoint arrive in one thread at a time, so no other message into the same buffer ends
-    /// before this one begins.
-    pub(crate) fn arrive_at_tails(
-        &self,
-        tagged: bool,
-        envelope: &Envelope,
-        make: impl FnOnce() -> Kept,
-    ) -> Option<Grant<RecvOp>> {
-        let Self::Tail(device, receives) = self else { return None };
-        let grant = device.arrive(tagged, envelope, make)?;
-        if grant.data.multi {
-            receives.lock().begin(&grant.data, grant.last);
-        }
-        Some(grant)
+    /// Creates a device with a lock, or without one if one thread at a time uses it.
+    pub(crate) fn new(device: Device<RecvOp, Kept>, flow: Flow, locked: bool) -> Self {
+        Self(Serial::new(LockedDevice { device, receives: ReceiveState::new(flow) }, locked))
     }
 
     pub(crate) fn lock(&self) -> Matcher<'_> {
-        match self {
-            Self::One(state) => Matcher::Shared(state.lock()),
-            Self::Tail(device, receives) => Matcher::Tail(Box::new(device.whole()), receives),
-        }
+        Matcher::Shared(self.0.lock())
     }
 
     /// Locks the device when the process exits. Returns `None` if another thread does not release
     /// it in time, because it may never do so.
     pub(crate) fn lock_at_exit(&self) -> Option<Matcher<'_>> {
-        match self {
-            Self::One(state) => state.lock_at_exit().map(Matcher::Shared),
-            Self::Tail(device, receives) => {
-                let whole = serial::try_lock_at_exit(|| device.try_whole())?;
-                Some(Matcher::Tail(Box::new(whole), receives))
-            }
-        }
-    }
-
-    fn with_receives<T>(&self, work: impl FnOnce(&mut ReceiveState) -> T) -> T {
-        match self {
-            Self::One(state) => work(&mut state.lock().receives),
-            Self::Tail(_, receives) => work(&mut receives.lock()),
-        }
+        self.0.lock_at_exit().map(Matcher::Shared)
     }
 
     /// Ends a message that [`Matcher::begin`] announced. Returns whether its completion must return
     /// the multi-receive buffer to the application.
     pub(crate) fn end(&self, op: &RecvOp) -> bool {
-        self.with_receives(|receives| receives.end(op))
+        self.0.lock().receives.end(op)
     }
 
     /// Notes that no endpoint watches a peer any more. [`Self::post`] returns the peer again for
     /// the next receive that names it.
     pub(crate) fn unwatch(&self, peer: u32) {
-        self.with_receives(|receives| receives.unwatch(peer));
+        self.0.lock().receives.unwatch(peer);
     }
 
     /// Notes that no endpoint watches any peer any more; see [`Self::unwatch`].
     pub(crate) fn unwatch_all(&self) {
-        self.with_receives(|receives| receives.watched.clear());
+        self.0.lock().receives.watched.clear();
     }
 
     /// Posts a receive. If an unexpected message matches, calls `deliver`, without the lock, to
@@ -211,7 +151,7 @@ impl Shared {
         loop {
             match posted.0 {
                 Post::Pending => return Ok(posted.1),
-                Post::HeldBack => self.with_receives(|receives| receives.flow.hold_post(tagged))?,
+                Post::HeldBack => self.0.lock().receives.flow.hold_post(tagged)?,
                 Post::Matched { grant, envelope, message, again } => {
                     let (offset, op, last) = (grant.offset, grant.data.clone(), grant.last);
                     if deliver(grant, &envelope, message) {
@@ -219,7 +159,7 @@ impl Shared {
                             return Ok(None);
                         }
                     } else {
-                        self.with_receives(|receives| receives.take_back(&op, last));
+                        self.0.lock().receives.take_back(&op, last);
                         // The receive continues as if the message had not existed.
                         if let Some(multi) = &mut receive.multi {
                             multi.used = offset;
@@ -239,44 +179,23 @@ impl Shared {
         receive: &mut Receive<RecvOp>,
         again: bool,
     ) -> (Post<RecvOp, Kept>, Option<u32>) {
-        let after = |receives: &mut ReceiveState,
-                     receive: &Receive<RecvOp>,
-                     posted: &Post<RecvOp, Kept>| {
-            match posted {
-                Post::Pending => {
-                    if !again {
-                        receives.flow.posted(tagged);
-                    }
-                    receives.watch(receive.key.source)
+        let LockedDevice { device, receives } = &mut *self.0.lock();
+        let context = device.context(tagged);
+        let posted = if again { context.post_anyway(receive) } else { context.post(receive) };
+        let named = match &posted {
+            Post::Pending => {
+                if !again {
+                    receives.flow.posted(tagged);
                 }
-                Post::HeldBack => None,
-                Post::Matched { grant, .. } => {
-                    receives.begin(&grant.data, grant.last);
-                    None
-                }
+                receives.watch(receive.key.source)
+            }
+            Post::HeldBack => None,
+            Post::Matched { grant, .. } => {
+                receives.begin(&grant.data, grant.last);
+                None
             }
         };
-        match self {
-            Self::One(state) => {
-                let LockedDevice { device, receives } = &mut *state.lock();
-                let context = device.context(tagged);
-                let posted =
-                    if again { context.post_anyway(receive) } else { context.post(receive) };
-                let named = after(receives, receive, &posted);
-                (posted, named)
-            }
-            Self::Tail(device, receives) => {
-                let posted = device.post(tagged, receive, again);
-                let is_plain = match &posted {
-                    Post::Pending => receive.key.source.is_any(),
-                    Post::HeldBack => true,
-                    Post::Matched { grant, .. } => !grant.data.multi,
-                };
-                let named =
-                    if is_plain { None } else { after(&mut receives.lock(), receive, &posted) };
-                (posted, named)
-            }
-        }
+        (posted, named)
     }
 }
 

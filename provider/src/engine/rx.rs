@@ -48,7 +48,6 @@ use crate::device::{
     flow::Flow,
     matcher::Matching,
     receive::RecvSettings,
-    shared::Shared,
 };
 
 /// A receive that gets its message in parts.
@@ -141,7 +140,8 @@ impl Rx {
     /// a receive is triggered or deferred work, or comes from a context of a scalable endpoint.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` if receives belong to a shared context, and those of [`Shared::post`].
+    /// `EOPNOTSUPP` if receives belong to a shared context, and those of
+    /// [`Shared::post`](crate::device::shared::Shared::post).
     #[cold]
     fn post_outside_engine(
         &mut self,
@@ -437,12 +437,6 @@ impl Rx {
         peers.channels.shm.received += 1;
         peers.channels.shm.received_bytes += header.len;
         let (holder, about) = (self.device.holder(), self.about(header));
-        if let Some(shared) = self.device.tail_queues() {
-            // The call gets copies. If the arguments themselves were borrowed, all their fields
-            // would be stored, even if the call is not made.
-            let (shared, envelope, header) = (Arc::clone(shared), envelope, *header);
-            return self.arrive_at_tails(peers, completions, &shared, &envelope, &header, bytes);
-        }
         let mut device = self.device.lock();
         let context = device.context(header.is_tagged());
         match context.arrive(&envelope) {
@@ -461,31 +455,6 @@ impl Rx {
                 false
             }
         }
-    }
-
-    /// Does the work of [`Self::arrive`] for a device with tail queues (`nic::device::tail`), where
-    /// another thread may search the unexpected messages meanwhile. This is out of line, so that
-    /// messages for other devices take no more instructions.
-    #[inline(never)]
-    fn arrive_at_tails(
-        &mut self,
-        peers: &Peers,
-        completions: &mut Completions,
-        shared: &Shared,
-        envelope: &Envelope,
-        header: &Header,
-        bytes: SharedBytes<'_>,
-    ) -> bool {
-        let (holder, about) = (self.device.holder(), self.about(header));
-        let keep = || {
-            let (peer, body) = (peers.sender(header), Body::Bytes(bytes.keep()));
-            Kept { about, holder, peer, epoch: peers.epoch(peer), body }
-        };
-        let grant = shared.arrive_at_tails(header.is_tagged(), envelope, keep);
-        if let Some(grant) = &grant {
-            self.give(peers, completions, grant, envelope, about, bytes);
-        }
-        grant.is_some()
     }
 
     /// Copies the bytes of a message into the buffer of its receive, and completes the receive.

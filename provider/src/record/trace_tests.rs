@@ -8,10 +8,10 @@ use std::{
     sync::{Arc, Barrier},
 };
 
-use matching::{HostEngine, OffloadConfig, Overflow};
+use matching::{OffloadConfig, Overflow};
 use nic::{
     config::DeviceConfig,
-    device::{Device, tail::TailDevice},
+    device::Device,
     message::{Envelope, Receive},
     replay::Replay,
     report::ContextCounters,
@@ -40,10 +40,9 @@ fn receive(bits: u64) -> Receive<u64> {
     Receive { key: key(bits), len: 8, multi: None, non_contiguous: false, data: bits }
 }
 
-fn config(engine: HostEngine) -> DeviceConfig {
+fn config() -> DeviceConfig {
     let overflow = Overflow::Spill;
-    let queue =
-        OffloadConfig { entries: 4, engine, overflow, depths: true, ..OffloadConfig::default() };
+    let queue = OffloadConfig { entries: 4, overflow, depths: true, ..OffloadConfig::default() };
     DeviceConfig { prq: queue, umq: queue, ..DeviceConfig::default() }
 }
 
@@ -114,7 +113,7 @@ proptest! {
     fn threads_with_one_lock_are_recorded_in_matching_order(
         lists in lists(), sends in any::<bool>(),
     ) {
-        let (directory, config) = (tempfile::tempdir().unwrap(), config(HostEngine::default()));
+        let (directory, config) = (tempfile::tempdir().unwrap(), config());
         let (path, trace) = trace_in(&directory, sends.then(Pauses::default));
         let mut device = Device::new(&config).unwrap();
         device.tagged.set_recorder(trace);
@@ -136,28 +135,6 @@ proptest! {
         device.end_recording();
         let (replayed, asked) = read(&path, &config);
         prop_assert_eq!(replayed, device.tagged.counters());
-        check(&lists, &asked);
-    }
-
-    #[test]
-    fn concurrent_threads_are_recorded_in_an_equivalent_order(lists in lists()) {
-        let (directory, config) = (tempfile::tempdir().unwrap(), config(HostEngine::TailQueues));
-        let (path, trace) = trace_in(&directory, None);
-        let device = TailDevice::new(&config).unwrap();
-        device.whole().tagged.set_recorder(trace);
-        ask(&lists, |step, bits| match step {
-            Step::Post => drop(device.post(true, &mut receive(bits), false)),
-            Step::Arrive => {
-                let envelope = Envelope { source: 1, bits, len: 8 };
-                let _ = device.arrive(true, &envelope, || bits);
-            }
-            Step::Peek => drop(device.whole().tagged.peek(&key(bits))),
-        });
-        let mut whole = device.whole();
-        whole.end_recording();
-        let (replayed, asked) = read(&path, &config);
-        let told = |of: &ContextCounters| (of.posts, of.arrivals, of.unexpected);
-        prop_assert_eq!(told(&replayed), told(&whole.tagged.counters()));
         check(&lists, &asked);
     }
 }

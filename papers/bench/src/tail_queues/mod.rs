@@ -43,8 +43,8 @@
 //! - *Cancels and probes* search a list and then its inbox without releasing the lock. Otherwise
 //!   they would miss an element that another thread moves to the list in between.
 //!
-//! [`OneLock`] is the baseline. The device of the provider has tail queues in front of table and
-//! host engine (`nic/src/device/tail.rs`).
+//! [`OneLock`] is the baseline, and the way of the provider's device
+//! (`docs/decisions/tail-queues.md`).
 
 mod bins;
 mod lock;

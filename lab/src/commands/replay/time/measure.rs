@@ -91,7 +91,7 @@ impl fmt::Display for Contender {
 fn why_not(engine: HostEngine) -> Option<&'static str> {
     match engine {
         HostEngine::Kmeans => Some("it needs clusters of an earlier run"),
-        HostEngine::TailQueues => Some("a replay has one thread, which finds it as quick as list"),
+        HostEngine::TailQueues => Some("it is another name of list"),
         _ => None,
     }
 }
