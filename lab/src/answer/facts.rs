@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
+use matching::timing::ModelledTime;
 use nic::models::{self, NicModel};
 use nic::trace::Header;
 use serde::Serialize;
@@ -169,21 +170,20 @@ impl Facts {
         let fills = fills.into_iter().map(|fill| format!("{in_run}{fill}")).collect();
         let nic = Needed::of(&needs, |need| &need.nics, lates.iter().map(|late| late.nic));
         let sizes = if is_drawn { sizes_below(nic.peak_total.most) } else { Vec::new() };
-        let both = |settings: Settings| [false, true].map(|way| with_costs(&settings, way));
-        let mut settings: Vec<_> = models.iter().flat_map(|model| both(of_model(model))).collect();
-        let of_devices = settings.len();
-        settings.extend(sizes.iter().flat_map(|&entries| both(of_size(entries))));
+        let of_sizes = sizes.iter().map(|&entries| of_size(entries));
+        let settings = models.iter().map(|model| of_model(model)).chain(of_sizes);
+        let settings: Vec<_> = settings.map(|settings| with_costs(&settings)).collect();
         for run in runs {
             let play = |bar: &_| DeviceReplay::of_each(run, &settings, bar);
             played.push(play::with_bar(run, settings.len(), play)?);
         }
         let sizes = sizes.iter().enumerate().map(|(at, &entries)| {
-            let of = |way| played.iter().map(move |run| &run[of_devices + 2 * at + way]);
+            let of_runs = || played.iter().map(|run| &run[models.len() + at]);
             AtSize {
                 entries: entries as u64,
-                immediate_percent: Range::of(of(0).map(|run| run.sum.immediate())),
-                cpu_list_percent: Range::of(of(0).map(|run| run.cost)),
-                with_way_percent: Range::of(of(1).map(|run| run.cost)),
+                immediate_percent: Range::of(of_runs().map(|run| run.sum.immediate())),
+                cpu_list_percent: Range::of(of_runs().map(|run| run.cost)),
+                with_way_percent: Range::of(of_runs().map(|run| run.with_way)),
             }
         });
         let sizes = sizes.collect();
@@ -192,7 +192,7 @@ impl Facts {
         // For each device, its needs in each run.
         let mut needs_of_devices: Vec<Vec<Vec<Range<u64>>>> = Vec::new();
         for (at, &model) in models.iter().enumerate() {
-            let params = files::params(first, &settings[2 * at])?;
+            let params = files::params(first, &settings[at])?;
             let pool = params.iter().any(|params| Knob::of(params) == Knob::Pool);
             let entries: Vec<u64> = match pool {
                 true => vec![params[0].pool_entries.into()],
@@ -203,13 +203,14 @@ impl Facts {
                 Some(same) => needs_of_devices[same].clone(),
                 None => {
                     let of_run = |(run, of): (&&Found, &Vec<DeviceReplay>)| {
-                        needs_of(model, run, &of[2 * at].sum, &entries, pool)
+                        needs_of(model, run, &of[at].sum, &entries, pool)
                     };
                     runs.iter().zip(&played).map(of_run).collect::<Result<Vec<_>, _>>()?
                 }
             };
-            let of = |way: usize| played.iter().map(move |run| &run[2 * at + way]);
-            let judged: Vec<_> = of(0).map(|run| Judged::of(model.name, &run.sum, pool)).collect();
+            let replays = || played.iter().map(|run| &run[at]);
+            let judged: Vec<_> =
+                replays().map(|run| Judged::of(model.name, &run.sum, pool)).collect();
             let spills = |of: &&Judged| of.by_design + of.overflowed;
             let worst = judged.iter().max_by_key(spills).expect("there is a run").clone();
             let is_enough = |needs: &[Range<u64>]| {
@@ -227,8 +228,8 @@ impl Facts {
                     .filter(|(of, needs)| of.overflowed == 0 || !pool && is_enough(needs))
                     .count(),
                 entries,
-                cpu_list_percent: Range::of(of(0).map(|run| run.cost)),
-                with_way_percent: Range::of(of(1).map(|run| run.cost)),
+                cpu_list_percent: Range::of(replays().map(|run| run.cost)),
+                with_way_percent: Range::of(replays().map(|run| run.with_way)),
             });
             needs_of_devices.push(of_runs);
         }
@@ -359,19 +360,26 @@ fn sizes_below(need: u64) -> Vec<usize> {
     sizes.filter(|&size| size > 0 && size as u64 <= most).collect()
 }
 
-/// Returns the settings with the costs of a list on the host and, if `way` is true, of the way from
-/// the NIC to the host and back.
-fn with_costs(settings: &Settings, way: bool) -> Settings {
+/// Returns the settings with the costs of a list on the host, and of the way from the NIC to the
+/// host and back.
+fn with_costs(settings: &Settings) -> Settings {
     // The costs `cpu-list` were measured with the engine `list`.
-    let settings = settings.with([("timing", &"cpu-list"), ("host_engine", &"list")]);
-    if way { settings.with([("up_ns", &WAY_NS), ("down_ns", &WAY_NS)]) } else { settings }
+    settings.with([
+        ("timing", &"cpu-list"),
+        ("host_engine", &"list"),
+        ("up_ns", &WAY_NS),
+        ("down_ns", &WAY_NS),
+    ])
 }
 
 /// The results of the replay of a run on a device.
 struct DeviceReplay {
     sum: Summary,
-    /// Modelled time of the host on the rank where it is highest, in per cent of the run.
+    /// Modelled time of the host, without the way to it, on the rank where it is highest, in per
+    /// cent of the run.
     cost: f64,
+    /// Modelled time of the host and of the way on the rank where it is highest, likewise.
+    with_way: f64,
     /// Time from the beginning of the run to the last record of any trace.
     seconds: f64,
 }
@@ -395,17 +403,21 @@ impl DeviceReplay {
         let sum = Summary::of_traces(&reports, &run.ranks()).ok_or(Error::NothingTagged)?;
         let end = |of: &Counted| of.trace.since_ns() as f64 * 1e-9 + of.seconds;
         let seconds = counted.iter().map(end).fold(0.0, f64::max);
-        let mut ranks: BTreeMap<_, f64> = BTreeMap::new();
-        for of in counted.iter().filter(|of| of.trace.header.context == "tagged") {
-            let Header { host, pid, .. } = &of.trace.header;
-            let queues = [&of.counters.prq, &of.counters.umq].map(|of| of.modelled.overflow_ps());
-            // A rank may have several endpoints.
-            *ranks.entry((host, pid)).or_default() +=
-                queues.into_iter().map(|ps| ps as f64 * 1e-12).sum::<f64>();
-        }
-        let most = ranks.into_values().fold(0.0, f64::max);
-        let cost = if seconds > 0.0 { 100.0 * most / seconds } else { 0.0 };
-        Ok(Self { sum, cost, seconds })
+        let cost = |ps: fn(&ModelledTime) -> u64| {
+            let mut ranks: BTreeMap<_, f64> = BTreeMap::new();
+            for of in counted.iter().filter(|of| of.trace.header.context == "tagged") {
+                let Header { host, pid, .. } = &of.trace.header;
+                let queues = [&of.counters.prq, &of.counters.umq].map(|of| ps(&of.modelled));
+                // A rank may have several endpoints.
+                *ranks.entry((host, pid)).or_default() +=
+                    queues.into_iter().map(|ps| ps as f64 * 1e-12).sum::<f64>();
+            }
+            let most = ranks.into_values().fold(0.0, f64::max);
+            if seconds > 0.0 { 100.0 * most / seconds } else { 0.0 }
+        };
+        let without_way = |time: &ModelledTime| time.overflow_ps().saturating_sub(time.way_ps);
+        let (cost, with_way) = (cost(without_way), cost(ModelledTime::overflow_ps));
+        Ok(Self { sum, cost, with_way, seconds })
     }
 }
 
