@@ -65,8 +65,7 @@ pub const PEERS: usize = 65_536;
 pub const VERSION: u64 = u64::from_be_bytes(*b"tcamliv\x02");
 /// Number of words of the counters, including version and turn.
 pub const WORDS: usize = 5 + 2 * CONTEXT;
-const CONTEXT: usize = 3 + 2 * QUEUE;
-const QUEUE: usize = 8;
+const CONTEXT: usize = LiveContext::COUNTERS.len() + 2 * Tallies::COUNTERS.len();
 
 /// The counters of an endpoint up to now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,46 +82,32 @@ pub struct Live {
     pub msg: LiveContext,
 }
 
-/// Returns the words of a queue's counters, in the order of the page.
-fn queue_words(tallies: &mut Tallies) -> [&mut u64; QUEUE] {
-    [
-        &mut tallies.entries,
-        &mut tallies.table_matches,
-        &mut tallies.host_matches,
-        &mut tallies.spills,
-        &mut tallies.promotions,
-        &mut tallies.table_occupancy,
-        &mut tallies.host_occupancy,
-        &mut tallies.high_water,
-    ]
-}
-
 impl Live {
-    /// Returns the words after the rank, in the order of the page.
-    fn words_mut(&mut self) -> impl Iterator<Item = &mut u64> {
-        let contexts = [&mut self.tagged, &mut self.msg].into_iter().flat_map(|context| {
-            let LiveContext { posts, arrivals, unexpected, prq, umq } = context;
-            [posts, arrivals, unexpected]
-                .into_iter()
-                .chain(queue_words(prq))
-                .chain(queue_words(umq))
-        });
-        [&mut self.ns, &mut self.job].into_iter().chain(contexts)
-    }
-
     /// Returns the words after version and turn.
     #[must_use]
     pub fn to_words(&self) -> [u64; WORDS - 2] {
-        let mut live = *self;
-        let mut words = [self.rank.map_or(0, |rank| u64::from(rank) + 1); WORDS - 2];
-        words[1..].iter_mut().zip(live.words_mut()).for_each(|(to, from)| *to = *from);
-        words
+        let queue = |of: Tallies| Tallies::COUNTERS.iter().map(move |counter| (counter.get)(&of));
+        let context = |of: LiveContext| {
+            let own = LiveContext::COUNTERS.iter().map(move |counter| (counter.get)(&of));
+            own.chain(queue(of.prq)).chain(queue(of.umq))
+        };
+        let rank = self.rank.map_or(0, |rank| u64::from(rank) + 1);
+        let contexts = [self.tagged, self.msg].into_iter().flat_map(context);
+        let mut words = [rank, self.ns, self.job].into_iter().chain(contexts);
+        std::array::from_fn(|_| words.next().unwrap_or(0))
     }
 
     fn of(words: &[u64; WORDS - 2]) -> Self {
-        let rank = words[0].checked_sub(1).and_then(|rank| u32::try_from(rank).ok());
-        let mut live = Self { rank, ..Self::default() };
-        live.words_mut().zip(&words[1..]).for_each(|(to, from)| *to = *from);
+        let mut words = words.iter().copied();
+        let mut next = || words.next().unwrap_or(0);
+        let rank = next().checked_sub(1).and_then(|rank| u32::try_from(rank).ok());
+        let mut live = Self { rank, ns: next(), job: next(), ..Self::default() };
+        for context in [&mut live.tagged, &mut live.msg] {
+            LiveContext::COUNTERS.iter().for_each(|of| *(of.place)(context) = next());
+            for queue in [&mut context.prq, &mut context.umq] {
+                Tallies::COUNTERS.iter().for_each(|of| *(of.place)(queue) = next());
+            }
+        }
         live
     }
 }

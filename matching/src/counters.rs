@@ -107,25 +107,28 @@ counter_struct! {
     }
 }
 
-/// A few counters that are cheap to read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tallies {
-    /// Entries of the table.
-    pub entries: u64,
-    /// Searches answered by the table.
-    pub table_matches: u64,
-    /// Searches answered by the host engine.
-    pub host_matches: u64,
-    /// Elements that went to the host when they were added.
-    pub spills: u64,
-    /// Elements moved from the host to the table.
-    pub promotions: u64,
-    /// Elements in the table.
-    pub table_occupancy: u64,
-    /// Elements on the host.
-    pub host_occupancy: u64,
-    /// Maximum number of elements in table and host together.
-    pub high_water: u64,
+counter_struct! {
+    /// A few counters that are cheap to read. The first page of a segment has them in this order
+    /// (`host/src/live.rs`).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Tallies {
+        /// Entries of the table.
+        most entries "entries of the table",
+        /// Searches answered by the table.
+        sum table_matches "matched in the table",
+        /// Searches answered by the host engine.
+        sum host_matches "matched on the host",
+        /// Elements that went to the host when they were added.
+        sum spills "spilled to the host",
+        /// Elements moved from the host to the table.
+        sum promotions "promoted from there",
+        /// Elements in the table.
+        sum table_occupancy "in the table",
+        /// Elements on the host.
+        sum host_occupancy "on the host",
+        /// Maximum number of elements in table and host together.
+        most high_water "high-water mark",
+    }
 }
 
 impl QueueCounters {

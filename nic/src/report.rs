@@ -78,19 +78,32 @@ pub enum WrittenAt {
     Running,
 }
 
-/// The counters of a context that are cheap to read, up to now (`tcam show --live`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LiveContext {
-    /// Number of receives posted.
-    pub posts: u64,
-    /// Number of messages that arrived.
-    pub arrivals: u64,
-    /// Number of messages that found no receive.
-    pub unexpected: u64,
-    /// Counters of the PRQ.
-    pub prq: Tallies,
-    /// Counters of the UMQ.
-    pub umq: Tallies,
+counter_struct! {
+    /// The counters of a context that are cheap to read, up to now (`tcam show --live`). The first
+    /// page of a segment has them in this order (`host/src/live.rs`).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct LiveContext {
+        /// Receives posted.
+        sum posts "receives",
+        /// Messages that arrived.
+        sum arrivals "messages",
+        /// Messages that found no receive.
+        sum unexpected "unexpected messages",
+        ..
+        /// Counters of the PRQ.
+        pub prq: Tallies,
+        /// Counters of the UMQ.
+        pub umq: Tallies,
+    }
+}
+
+impl LiveContext {
+    /// Adds the counters of another context. Of sizes and high-water marks, the larger one counts.
+    pub fn merge(&mut self, other: &Self) {
+        self.merge_counters(other);
+        self.prq.merge_counters(&other.prq);
+        self.umq.merge_counters(&other.umq);
+    }
 }
 
 counter_struct! {

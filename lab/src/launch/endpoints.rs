@@ -119,23 +119,9 @@ pub(crate) fn left_by(job: u64, patience: Duration) -> Result<Vec<Live>, Error> 
 /// Adds up the counters of several endpoints. For table sizes and high-water marks, the result has
 /// the largest value instead of the sum.
 pub(crate) fn sum(contexts: impl IntoIterator<Item = LiveContext>) -> LiveContext {
-    let add = u64::saturating_add;
-    let queue = |one: Tallies, other: Tallies| Tallies {
-        entries: one.entries.max(other.entries),
-        table_matches: add(one.table_matches, other.table_matches),
-        host_matches: add(one.host_matches, other.host_matches),
-        spills: add(one.spills, other.spills),
-        promotions: add(one.promotions, other.promotions),
-        table_occupancy: add(one.table_occupancy, other.table_occupancy),
-        host_occupancy: add(one.host_occupancy, other.host_occupancy),
-        high_water: one.high_water.max(other.high_water),
-    };
-    contexts.into_iter().fold(LiveContext::default(), |one, other| LiveContext {
-        posts: add(one.posts, other.posts),
-        arrivals: add(one.arrivals, other.arrivals),
-        unexpected: add(one.unexpected, other.unexpected),
-        prq: queue(one.prq, other.prq),
-        umq: queue(one.umq, other.umq),
+    contexts.into_iter().fold(LiveContext::default(), |mut sum, of| {
+        sum.merge(&of);
+        sum
     })
 }
 

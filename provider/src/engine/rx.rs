@@ -442,7 +442,13 @@ impl Rx {
         match context.arrive(&envelope) {
             Some(grant) => {
                 device.begin(&grant.data, grant.last);
-                self.give(peers, completions, &grant, &envelope, about, bytes);
+                let buffer = &grant.data.buffer;
+                let received = if grant.offset == 0 {
+                    bytes.deliver(buffer)
+                } else {
+                    bytes.deliver(&buffer.part(grant.offset as usize, usize::MAX))
+                };
+                self.complete(peers, completions, &grant, &envelope, about, received);
                 true
             }
             None => {
@@ -455,25 +461,6 @@ impl Rx {
                 false
             }
         }
-    }
-
-    /// Copies the bytes of a message into the buffer of its receive, and completes the receive.
-    #[inline(always)]
-    fn give(
-        &mut self,
-        peers: &Peers,
-        completions: &mut Completions,
-        grant: &Grant<RecvOp>,
-        envelope: &Envelope,
-        about: About,
-        bytes: SharedBytes<'_>,
-    ) {
-        let received = if grant.offset == 0 {
-            bytes.deliver(&grant.data.buffer)
-        } else {
-            bytes.deliver(&grant.data.buffer.part(grant.offset as usize, usize::MAX))
-        };
-        self.complete(peers, completions, grant, envelope, about, received);
     }
 
     /// Handles a message whose bytes are in its sender's memory: copies them if a receive matches,
