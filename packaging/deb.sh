@@ -9,7 +9,9 @@ rm -rf "$tree"
 libraries=/usr/lib/$(uname -m)-linux-gnu
 install_wheel DESTDIR="$tree" PREFIX=/usr LIBDIR="$libraries"
 mkdir -p "$tree/usr/lib/libfabric" "$tree/DEBIAN"
-ln -s "..${libraries#/usr/lib}/libfabric/libtcam-fi.so" "$tree/usr/lib/libfabric/"
+for file in libtcam-fi.so libtcam-sites.so; do
+    ln -s "..${libraries#/usr/lib}/libfabric/$file" "$tree/usr/lib/libfabric/"
+done
 install -D -m 644 LICENSE "$tree/usr/share/doc/tcam/copyright"
 install -m 644 CHANGELOG.md "$tree/usr/share/doc/tcam/changelog"
 gzip -9n "$tree"/usr/share/man/man*/* "$tree/usr/share/doc/tcam/changelog"

@@ -9,7 +9,7 @@ import pathlib
 import subprocess
 import tomllib
 
-ROOTS = "tcam-provider", "tcam-lab"
+ROOTS = "tcam-provider", "tcam-sites", "tcam-lab"
 
 
 def output(*words):

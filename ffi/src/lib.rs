@@ -5,8 +5,8 @@
 //! A provider implements the safe traits of [`provider`] and [`ops`], and [`export_provider!`]
 //! exports it. This crate checks, copies or wraps everything that C passes: [`info`] (hints and
 //! answers), [`memory`] (message buffers), [`atomic`] (operations on them), [`object`] (ownership
-//! of objects that C points to). No panic unwinds into C ([`guard`]). [`host`] and [`mpi`] look up
-//! the libfabric and the MPI of the process.
+//! of objects that C points to). No panic unwinds into C ([`guard`]). [`host`], [`mpi`] and [`sites`]
+//! look up the libfabric, the MPI and the recorder of call sites of the process.
 
 pub mod atomic;
 mod control;
@@ -22,6 +22,7 @@ pub mod object;
 pub mod ops;
 pub mod provider;
 pub mod serial;
+pub mod sites;
 pub mod sys;
 pub mod thread;
 

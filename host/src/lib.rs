@@ -16,6 +16,7 @@
 //! - [`clock`]: the clock of recorded times.
 //! - [`children`]: descriptors that no forked child keeps; [`signals`]: threads that receive no
 //!   signals.
+//! - [`modules`]: the files that are mapped into this process, for call sites.
 //! - [`regular`]: reading of files that users name.
 //!
 //! The provider makes these files, except the claims of `tcam run`. The lab reads them, and removes
@@ -28,6 +29,7 @@ pub mod cores;
 pub mod directory;
 pub mod draft;
 pub mod live;
+pub mod modules;
 pub mod names;
 pub mod node_pool;
 pub mod owner;

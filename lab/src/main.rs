@@ -25,6 +25,7 @@ mod plot;
 mod results;
 mod settings;
 mod stats;
+mod symbols;
 mod traces;
 mod workload;
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::{fmt, fs};
 
+use clap::Args;
 use nic::params::config::{self, Config, ConfigError};
 use nic::params::{PREFIX, Params};
 
@@ -16,7 +17,7 @@ use crate::options::TableSizes;
 const OF_RUNS: &[(&[&str], &str)] = &[
     (&["report"], "`tcam replay` keeps the reports of a replay: --report DIR"),
     (
-        &["trace", "trace_max", "trace_sends"],
+        &["trace", "trace_max", "trace_sends", "trace_sites"],
         "a replay is not recorded; `tcam run` has --trace DIR and --max MIB",
     ),
     (
@@ -52,6 +53,32 @@ const OF_RUNS: &[(&[&str], &str)] = &[
         "has no effect on matching, and a replay does nothing else; set it for a run",
     ),
 ];
+
+/// Option of commands that record.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct SiteOption {
+    /// Also records the lines of the program that post receives, for `tcam show --by site`, with
+    /// libtcam-sites.so in LD_PRELOAD. With N, up to N callers, for programs that wrap MPI. The
+    /// lines that send messages need --set trace_sends=on.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1",
+        allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=16))]
+    sites: Option<u32>,
+}
+
+impl SiteOption {
+    pub(crate) fn is_given(self) -> bool {
+        self.sites.is_some()
+    }
+
+    /// Sets the parameter of the provider. Fails if the user sets it, too.
+    pub(crate) fn set(self, settings: &mut Settings) -> Result<(), Error> {
+        if let Some(callers) = self.sites {
+            settings.refuse(&[("trace_sites", "--sites N")])?;
+            settings.set("trace_sites", &callers);
+        }
+        Ok(())
+    }
+}
 
 /// Checks every line of a file of clusters.
 fn check_clusters(path: &Path) -> Result<(), Error> {

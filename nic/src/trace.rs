@@ -8,7 +8,7 @@
 //! ```text
 //! byte 0        HEADER   + window
 //!      | header | window | record | record | ...  the end |
-//! header   "tcam-trace 7\n", a JSON object ([`Header`]), spaces; its last 16 bytes are
+//! header   "tcam-trace 7\n", or 8 if sites are recorded; a JSON object ([`Header`]), spaces; its last 16 bytes are
 //!          laps (8: how often the window was appended), why the recording ended
 //!          (4: 1 size limit reached, 2 full disk, 3 endpoint closed, or 0), and
 //!          the number of words in the window (4: 0 if the endpoint was not closed)
@@ -47,11 +47,16 @@
 //! | error | peer number, nanoseconds | largest error of the times of the following messages of the peer |
 //! | thread | number, nanoseconds (2) | the thread of the following operations, and its processor time so far |
 //! | turn | | like thread, without the processor time: the number is in bits 31..6 |
+//! | site | | the place in the program that called the following posts, sends, claims and discards: its number in bits 31..6, 0 for none |
+//! | text | 24 bytes (6) | part of an entry of the table of sites ([`Sites`]), of this length; the flag marks the last part |
 //!
 //! Threads are numbered from 0 in the order in which the process recorded them first, the same in
 //! all its traces. Operations before the first *thread* or *turn* are of thread 0, so a trace of
 //! one thread needs neither record. The flag of both marks the provider's progress thread
 //! (`FI_PROGRESS_AUTO`).
+//!
+//! Sites are recorded only on request (`FI_TCAM_TRACE_SITES`), and make the trace one of version 8,
+//! which an older `tcam` refuses. Otherwise the two versions are alike.
 //!
 //! Sends and processor times are recorded only on request (`FI_TCAM_TRACE_SENDS`). Matching depends
 //! neither on them nor on threads.
@@ -78,6 +83,7 @@
 mod code;
 mod input;
 mod op;
+mod sites;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -85,18 +91,21 @@ use std::io::{self, Read};
 use serde::{Deserialize, Serialize};
 
 pub use self::code::{
-    Address, Encoder, FILL, KEYS, MOST_REPEATS, Sink, later_record, put_error, put_peer,
-    put_thread, put_time, repeat_record, state, step_record,
+    Address, Encoder, FILL, KEYS, MOST_REPEATS, MOST_SITES, Sink, later_record, put_error,
+    put_peer, put_site_number, put_thread, put_time, repeat_record, state, step_record,
 };
 use self::code::{Decoder, NoRecord, Record};
 pub use self::input::WORD;
 use self::input::{Input, NoWords, fill};
 pub use self::op::{End, Op, OpWord, Posted, Recorder, Sent, Stop, Thread};
+pub use self::sites::{Caller, Module, Site, Sites, put_module, put_site};
 use crate::origin::Origin;
-use crate::plain;
+use crate::plain::{self, plain};
 
-/// First bytes of a trace.
+/// First bytes of a trace without sites.
 pub const MAGIC: &str = "tcam-trace 7\n";
+/// First bytes of a trace with sites, as many as [`MAGIC`].
+const WITH_SITES: &str = "tcam-trace 8\n";
 /// First bytes of a trace of any version.
 const ANY_VERSION: &str = "tcam-trace ";
 /// Bytes of the header.
@@ -135,6 +144,9 @@ pub struct Header {
     pub start_ns: u64,
     /// Start of the recording in nanoseconds of the host's `CLOCK_MONOTONIC`; 0 if it is unknown.
     pub start_clock_ns: u64,
+    /// Whether sites are recorded. The first bytes of the file have this.
+    #[serde(skip)]
+    pub sites: bool,
     /// The tag layout in force (`auto` resolved).
     pub layout: String,
     /// The `FI_TCAM_*` values in force, by name, see
@@ -163,7 +175,8 @@ impl Header {
             short.config.retain(|_, value| value.len() <= LONGEST_VALUE);
             json = text(&short);
         }
-        let mut bytes = format!("{MAGIC}{json}").into_bytes();
+        let magic = if self.sites { WITH_SITES } else { MAGIC };
+        let mut bytes = format!("{magic}{json}").into_bytes();
         bytes.resize(HEADER - STATE, b' ');
         bytes.resize(HEADER, 0);
         bytes
@@ -180,6 +193,8 @@ pub struct Reader<R> {
     peers: BTreeMap<u32, Address>,
     errors: BTreeMap<u32, u32>,
     thread: Thread,
+    site: u32,
+    sites: Sites,
     now: u64,
     /// Records read.
     position: u64,
@@ -201,7 +216,9 @@ impl<R: Read> Reader<R> {
         if len == 0 {
             return Err(TraceError::Empty);
         }
-        if len < MAGIC.len() && MAGIC.as_bytes().starts_with(&bytes[..len]) {
+        if len < MAGIC.len()
+            && [MAGIC, WITH_SITES].iter().any(|magic| magic.as_bytes().starts_with(&bytes[..len]))
+        {
             return Err(TraceError::Short(len));
         }
         check_version(&bytes[..len])?;
@@ -211,6 +228,7 @@ impl<R: Read> Reader<R> {
         let (text, state) = bytes.split_at(HEADER - STATE);
         let mut header: Header = serde_json::from_slice(&text[MAGIC.len()..])?;
         header.make_plain();
+        header.sites = bytes.starts_with(WITH_SITES.as_bytes());
         let words = std::array::from_fn(|at| u32::from_le_bytes(state.as_chunks().0[at]));
         let (laps, end) = code::state_of(words).ok_or(TraceError::State)?;
         let window = read_window(&mut from, header.window)?;
@@ -223,6 +241,8 @@ impl<R: Read> Reader<R> {
             peers: BTreeMap::new(),
             errors: BTreeMap::new(),
             thread: Thread::default(),
+            site: 0,
+            sites: Sites::default(),
             now: 0,
             position: 0,
             at_end: false,
@@ -256,6 +276,17 @@ impl<R: Read> Reader<R> {
     #[must_use]
     pub fn thread(&self) -> Thread {
         self.thread
+    }
+
+    /// The number of the site of the last post or send read; 0 if it is unknown.
+    #[must_use]
+    pub fn site(&self) -> u32 {
+        self.site
+    }
+
+    /// The sites named up to now.
+    pub fn sites(&self) -> &Sites {
+        &self.sites
     }
 
     /// Returns true if the recording process was killed during the recording, or still runs.
@@ -297,6 +328,13 @@ impl<R: Read> Reader<R> {
                     self.errors.insert(number, error);
                 }
                 Ok(Record::Thread(thread)) => self.thread = thread,
+                Ok(Record::Site(number)) if number as usize <= self.sites.sites.len() => {
+                    self.site = number;
+                }
+                Ok(Record::Text(text)) if self.sites.add(&plain(&text)).is_some() => {}
+                Ok(Record::Site(_) | Record::Text(_)) => {
+                    return Err(TraceError::Record(self.position));
+                }
                 Ok(Record::More) => {}
                 Err(NoRecord::End) => {
                     let words = if let End::Closed(words) = self.end { words } else { 0 };
@@ -333,7 +371,7 @@ impl<R: Read> Iterator for Reader<R> {
 /// Checks that these are the first bytes of a trace of this version.
 fn check_version(bytes: &[u8]) -> Result<(), TraceError> {
     match bytes.strip_prefix(ANY_VERSION.as_bytes()) {
-        _ if bytes.starts_with(MAGIC.as_bytes()) => Ok(()),
+        _ if [MAGIC, WITH_SITES].iter().any(|magic| bytes.starts_with(magic.as_bytes())) => Ok(()),
         Some([_, _, ..]) => Err(TraceError::Version),
         _ => Err(TraceError::Foreign),
     }

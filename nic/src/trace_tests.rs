@@ -399,7 +399,10 @@ fn words_of_few_bits_are_read_and_other_versions_refused() {
     for cut in 1..WORD {
         assert!(matches!(read(&bytes[..bytes.len() - cut]), Err(TraceError::Cut(2))));
     }
-    for version in [b'6', b'8', b'x'] {
+    // The next version has sites, and the same records.
+    bytes[11] = b'8';
+    assert_eq!(read(&bytes).unwrap().len(), 3);
+    for version in [b'6', b'9', b'x'] {
         bytes[11] = version;
         assert!(matches!(read(&bytes), Err(TraceError::Version)), "version {version}");
     }
@@ -490,4 +493,66 @@ fn no_value_of_a_parameter_but_a_path_is_too_long_for_a_header() {
         };
         assert!(longest.unwrap_or_default() <= LONGEST_VALUE, "{}", param.name);
     }
+}
+
+fn module(path: &str) -> Module {
+    Module { build_id: String::new(), path: path.to_owned() }
+}
+
+#[test]
+fn operations_have_the_site_that_was_recorded_last() {
+    let named = Module { build_id: "5f0e".to_owned(), path: "/opt/my app/a".to_owned() };
+    let long = module(&format!("/{}", "x".repeat(4000)));
+    let caller = |module, offset| Caller { module, offset };
+    let sites = [
+        Site { function: "MPI_Irecv".to_owned(), callers: vec![caller(1, 0x1a2b), caller(0, 3)] },
+        Site { function: "MPI_Recv".to_owned(), callers: Vec::new() },
+    ];
+    let mut bytes = Header { sites: true, ..header() }.to_bytes();
+    let (mut encoder, op) = (Encoder::default(), |number| Op::Cancel(number));
+    encoder.op(&mut bytes, &op(0)).unwrap();
+    for module in [&named, &long] {
+        put_module(&mut bytes, module).unwrap();
+    }
+    for (site, number) in sites.iter().zip(1..) {
+        put_site(&mut bytes, site).unwrap();
+        put_site_number(&mut bytes, number).unwrap();
+        encoder.op(&mut bytes, &op(number.into())).unwrap();
+    }
+    put_site_number(&mut bytes, 0).unwrap();
+    encoder.op(&mut bytes, &op(3)).unwrap();
+    let mut reader = Reader::new(&bytes[..]).unwrap();
+    let mut told = Vec::new();
+    while let Some(next) = reader.next() {
+        told.push((next.unwrap().1, reader.site()));
+    }
+    assert_eq!(told, [(op(0), 0), (op(1), 1), (op(2), 2), (op(3), 0)]);
+    assert!(reader.header().sites && !Reader::new(&file(&[])[..]).unwrap().header().sites);
+    assert_eq!(*reader.sites(), Sites { modules: vec![named, long], sites: sites.into() });
+}
+
+#[test]
+fn entries_of_sites_that_name_nothing_are_damage() {
+    let error = |put: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = header().to_bytes();
+        put(&mut bytes);
+        read(&bytes).unwrap_err().to_string()
+    };
+    let caller = Caller { module: 1, offset: 3 };
+    let site = Site { function: "MPI_Irecv".to_owned(), callers: vec![caller] };
+    assert_eq!(error(&|bytes| put_site_number(bytes, 1).unwrap()), "record 0 is damaged");
+    let of_no_module = |bytes: &mut Vec<u8>| {
+        put_module(bytes, &module("a")).unwrap();
+        put_site(bytes, &site).unwrap();
+    };
+    // The entry of the site has two parts.
+    assert_eq!(error(&of_no_module), "record 1 is damaged");
+    assert_eq!(
+        error(&|bytes| bytes.put([26 | 25 << 16, 0, 0, 0, 0, 0, 0]).unwrap()),
+        "record 0 is damaged"
+    );
+    assert_eq!(
+        error(&|bytes| bytes.put([26 | 1 << 5 | 2 << 16, 0xff, 0, 0, 0, 0, 0]).unwrap()),
+        "record 0 is damaged"
+    );
 }

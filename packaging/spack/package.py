@@ -25,7 +25,7 @@ class Tcam(CargoPackage):
         env.set("LIBCLANG_PATH", self.spec["llvm"].prefix.lib)
 
     def build(self, spec, prefix):
-        cargo("build", "--release", "--locked", "-p", "tcam-provider", "-p", "tcam-lab")
+        cargo("build", "--release", "--locked", "-p", "tcam-provider", "-p", "tcam-sites", "-p", "tcam-lab")
 
     def install(self, spec, prefix):
         """Installs the program, the provider and the man pages. `cargo install` installs only the first."""
@@ -35,5 +35,6 @@ class Tcam(CargoPackage):
         install("target/release/tcam", prefix.bin)
         # libfabric opens files whose names end in `fi.so`.
         install("target/release/libtcam_fi.so", join_path(providers, "libtcam-fi.so"))
+        install("target/release/libtcam_sites.so", join_path(providers, "libtcam-sites.so"))
         install("docs/tcam.1", prefix.share.man.man1)
         install("docs/fi_tcam.7", prefix.share.man.man7)

@@ -32,13 +32,15 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     if GLIBC:
         words, made = ["cargo-zigbuild", "zigbuild", "--target", f"{TRIPLE}.{GLIBC}"], TARGET / TRIPLE
         arguments += f" --zig --compatibility manylinux_{GLIBC.replace('.', '_')}"
-    words += ["--locked", "--profile", PROFILE, "-p", "tcam-provider"]
-    provider = made / PROFILE / "libtcam_fi.so"
-    # If cargo is configured to put the provider elsewhere, the file of an earlier build must not be taken.
-    provider.unlink(missing_ok=True)
+    words += ["--locked", "--profile", PROFILE, "-p", "tcam-provider", "-p", "tcam-sites"]
+    provider, sites = (made / PROFILE / f"libtcam_{name}.so" for name in ("fi", "sites"))
+    # If cargo is configured to put them elsewhere, the files of an earlier build must not be taken.
+    for library in (provider, sites):
+        library.unlink(missing_ok=True)
     subprocess.run(words, cwd=ROOT, check=True)
     for source, place in (
         (provider, "lib/libfabric/libtcam-fi.so"),
+        (sites, "lib/libfabric/libtcam-sites.so"),
         (ROOT / "docs" / "tcam.1", "share/man/man1/tcam.1"),
         (ROOT / "docs" / "fi_tcam.7", "share/man/man7/fi_tcam.7"),
     ):

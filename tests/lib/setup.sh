@@ -115,16 +115,16 @@ need_mpi4py_tests() {
 # shellcheck disable=SC2086
 need_impi() { need_venv impi --no-deps $impi_pin; }
 
-# Puts the provider under its own name and the command line into target/provider. $TCAM_PROFILE
+# Puts the provider and libtcam-sites.so under their own names and the command line into target/provider. $TCAM_PROFILE
 # names the cargo profile: `gate` builds faster and checks more. A script that a user waits for
 # unsets $quiet, so that cargo prints its progress.
 quiet=--quiet
 build_tcam() {
     profile=${TCAM_PROFILE:-release}
     # shellcheck disable=SC2086
-    cargo build $quiet --profile "$profile" -p tcam-provider -p tcam-lab
+    cargo build $quiet --profile "$profile" -p tcam-provider -p tcam-sites -p tcam-lab
     mkdir -p "$target/provider"
-    for file in libtcam_fi.so:libtcam-fi.so tcam:tcam; do
+    for file in libtcam_fi.so:libtcam-fi.so libtcam_sites.so:libtcam-sites.so tcam:tcam; do
         from=$target/$profile/${file%:*} to=$target/provider/${file#*:}
         # Replace the file instead of overwriting it: it may be running.
         cmp -s "$from" "$to" || { cp "$from" "$to.new" && mv "$to.new" "$to"; }

@@ -13,6 +13,7 @@ use nic::plain::plain;
 use crate::answer::facts::Facts;
 use crate::answer::show;
 use crate::error::Error;
+use crate::experiment::CallSites;
 use crate::file;
 use crate::hint;
 use crate::launch::plan::program;
@@ -22,7 +23,7 @@ use crate::options::Common;
 use crate::results::{
     Json, Kind, ListFiles, RecordedPlacement, RunRecord, StagingDirectory, reports, runs,
 };
-use crate::settings::{self, Settings};
+use crate::settings::{self, Settings, SiteOption};
 use crate::text;
 use crate::traces::node::{Placed, Placement, at_least_one};
 use crate::traces::take::MAX_QUEUE;
@@ -89,6 +90,9 @@ pub(crate) struct MakeAnswer {
     plot: Option<PathBuf>,
 
     #[command(flatten)]
+    sites: SiteOption,
+
+    #[command(flatten)]
     json: Json,
 
     #[command(flatten)]
@@ -109,7 +113,7 @@ pub(crate) struct MakeAnswer {
     #[arg(
         value_name = "TRACE",
         required_unless_present = "command",
-        conflicts_with_all = ["command", "repeat", "out", "set", "provider", "mpi"]
+        conflicts_with_all = ["command", "repeat", "out", "set", "provider", "mpi", "sites"]
     )]
     traces: Vec<PathBuf>,
 
@@ -250,7 +254,8 @@ const NEW_LOG: &str = "output.log.new";
 /// the program. After a signal, returns the directories of the complete runs, the exit code of the
 /// signal, and true.
 fn recorded(arguments: &MakeAnswer) -> Result<(Vec<PathBuf>, u8, bool), Error> {
-    let settings = Settings::parse(&arguments.common.set)?;
+    let mut settings = Settings::parse(&arguments.common.set)?;
+    arguments.sites.set(&mut settings)?;
     settings
         .refuse(&[("trace", "--out DIR"), ("trace_max", "`tcam run --trace DIR --max MIB`")])?;
     let others = ["device", "prq_entries", "umq_entries", "pool_entries"];
@@ -371,6 +376,10 @@ fn record(
     let mut run = plan.recorded(ended, staging.path());
     run.placed = placed;
     run.write(staging.directory())?;
+    let take = Take { cut_off: true, ..Take::default() };
+    if let Ok(found) = files::find(&[staging.directory().to_owned()], take) {
+        CallSites::write(&found, staging.directory())?;
+    }
     fs::rename(&log, place.join(runs::LOG)).map_err(Error::io(&log))?;
     Ok((ended, None))
 }

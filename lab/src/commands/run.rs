@@ -8,12 +8,13 @@ use clap::Args;
 use nic::draft;
 
 use crate::error::Error;
+use crate::experiment::CallSites;
 use crate::hint;
 use crate::launch::plan::shortage;
 use crate::launch::{Leftovers, Plan, Signals, signals};
 use crate::options::{Common, TableSizes};
 use crate::results::{Json, StagingDirectory, reports};
-use crate::settings::{self, Settings};
+use crate::settings::{self, Settings, SiteOption};
 use crate::text::{count, numbers};
 use crate::traces::{Found, Take, Trace, files};
 
@@ -28,6 +29,7 @@ use crate::traces::{Found, Take, Trace, files};
   tcam run -- mpiexec -n 4 ./app
   tcam run --trace tcam-trace -- mpiexec -n 4 ./app
   tcam run --trace app.trace --max 4096 -- mpiexec -n 16 ./app input
+  tcam run --sites --trace app.trace -- mpiexec -n 16 ./app input
   tcam run --prq 1024 --umq 512 --report reports -- mpiexec -n 16 ./app input
   tcam run --prq 0 --umq 0 --set kernel=scalar -- mpirun -np 2 ./app")]
 pub(crate) struct Run {
@@ -50,6 +52,9 @@ pub(crate) struct Run {
     #[arg(long, value_name = "MIB", allow_negative_numbers = true)]
     pub(crate) max: Option<u32>,
 
+    #[command(flatten)]
+    pub(crate) sites: SiteOption,
+
     /// Writes the numbers of the summary to this file as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -68,11 +73,15 @@ pub(crate) fn run(arguments: &Run) -> Result<u8, Error> {
     if arguments.max.is_some() && arguments.trace.is_none() {
         fail!("--max: goes only with --trace");
     }
+    if arguments.sites.is_given() && arguments.trace.is_none() {
+        fail!("--sites: goes only with --trace");
+    }
     let mut settings = Settings::parse(&arguments.common.set)?;
     settings.give_sizes(arguments.tables)?;
     let json = Json::file(arguments.json.as_ref())?;
     if arguments.trace.is_some() {
         settings.refuse(&[("trace", "--trace DIR"), ("trace_max", "--max MIB")])?;
+        arguments.sites.set(&mut settings)?;
         if let Some(max) = arguments.max {
             settings.set("trace_max", &max);
         }
@@ -155,6 +164,7 @@ fn record(
         }
         Err(error) => return Err(error),
     };
+    CallSites::write(&found, directory)?;
     let ranks = found.ranks();
     let mut code = plan.summarise(directory, &found, &left, ended, json)?;
     if code == 0 && ranks.lack("trace").is_some() {

@@ -194,6 +194,7 @@ fn write(
     let Receiver { rank, ranks } = receiver;
     let header = Header {
         window: 0,
+        sites: false,
         context: "tagged".to_owned(),
         tcam: env!("CARGO_PKG_VERSION").to_owned(),
         libfabric: NO_LIBFABRIC.to_owned(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam show --by`: counts the elements of the queues by communicator, tag, peer, kind of traffic
-//! or phase. [`super::threads`] counts the operations of threads. A class ([`ElementClass`]) is the
+//! `tcam show --by`: counts the elements of the queues by communicator, tag, peer, kind of traffic,
+//! place in the program or phase. [`super::threads`] counts the operations of threads. A class ([`ElementClass`]) is the
 //! set of elements with the same decoded match bits and the same peer.
 //!
 //! The name of a communicator contains a number, its ranks and the MPI's context id. Numbers follow
@@ -15,6 +15,7 @@ use strum::IntoStaticStr;
 
 use super::fill::{Filled, Makeup, Peer};
 use super::phases::Phases;
+use super::sites::{CallSites, MessagePlace};
 use super::{ElementClass, QueueKind, TimeWindow, fill};
 use crate::error::Error;
 use crate::results::ranks::{named, ranges};
@@ -41,6 +42,9 @@ pub(crate) enum By {
     Peer,
     /// Point-to-point, or the collective operation.
     Kind,
+    /// Line of the program, or caller, that posted the receive, or that sent or received the
+    /// message. Needs --sites when the program is recorded.
+    Site,
     /// Time between collective operations of all ranks.
     Phase,
     /// Thread that posted receives or handled messages.
@@ -50,12 +54,18 @@ pub(crate) enum By {
 impl By {
     /// Returns the name of the group that the elements of a class belong to; empty for phases and
     /// threads.
-    fn group(self, class: &ElementClass, communicators: &Communicators) -> String {
+    fn group(
+        self,
+        class: &ElementClass,
+        communicators: &Communicators,
+        sites: &CallSites,
+    ) -> String {
         match self {
             Self::Communicator => communicators.name(class),
             Self::Tag => format!("{} of {}", what(class), communicators.name(class)),
             Self::Peer => peer(class.peer),
             Self::Kind => class.decoded.operation.unwrap_or("point-to-point").to_owned(),
+            Self::Site => sites.name(class.place).to_owned(),
             Self::Phase | Self::Thread => String::new(),
         }
     }
@@ -122,7 +132,8 @@ impl Groups {
         for makeup in makeups {
             for queue in QueueKind::BOTH {
                 for (class, &added) in makeup.classes.iter().zip(&makeup.of(queue).added) {
-                    let group = parts.entry(by.group(class, &communicators)).or_default();
+                    let group =
+                        parts.entry(by.group(class, &communicators, &makeup.sites)).or_default();
                     group[queue as usize].added += added;
                 }
             }
@@ -130,7 +141,8 @@ impl Groups {
         for (queue, makeup) in QueueKind::BOTH.into_iter().zip(worst) {
             let Some(makeup) = makeup else { continue };
             for (class, &at_mark) in makeup.classes.iter().zip(&makeup.of(queue).at_mark) {
-                let group = parts.entry(by.group(class, &communicators)).or_default();
+                let group =
+                    parts.entry(by.group(class, &communicators, &makeup.sites)).or_default();
                 group[queue as usize].at_mark += at_mark;
             }
         }
@@ -257,8 +269,47 @@ impl GroupSources {
     }
 }
 
+/// Returns a sentence for each queue that had elements at known places. The sentence names the place
+/// of most elements at the moment when the queue was longest. Further sentences name the places
+/// whose lines are unknown.
+fn site_readings(makeups: &[Makeup]) -> Vec<String> {
+    let Some(sites) = makeups.first().map(|makeup| &makeup.sites).filter(|of| !of.is_empty())
+    else {
+        return Vec::new();
+    };
+    let of_queue = |queue| {
+        let makeup = fill::worst(makeups, queue)?;
+        let filled = makeup.of(queue);
+        let mut places: BTreeMap<&str, u64> = BTreeMap::new();
+        for (class, &count) in makeup.classes.iter().zip(&filled.at_mark) {
+            *places.entry(sites.name(class.place)).or_default() += count;
+        }
+        let (name, most) = places.iter().max_by_key(|(_, count)| **count).filter(|of| *of.1 > 0)?;
+        let (elements, did) = match (queue, sites.messages) {
+            (QueueKind::Prq, _) => ("receives", "posted"),
+            (QueueKind::Umq, MessagePlace::Sent) => ("messages", "sent"),
+            (QueueKind::Umq, MessagePlace::Taken) => ("messages", "received"),
+        };
+        let rank = makeup.rank.map_or_else(String::new, |rank| format!(" of rank {rank}"));
+        let others = places.values().filter(|count| **count > 0).count() as u64 - 1;
+        let others = match others {
+            0 => String::new(),
+            _ => format!(", and the others at {}", count(others, "other place")),
+        };
+        Some(format!(
+            "{} of the {} {elements} in the {}{rank} at its longest were {did} by {name}{others}",
+            whole(*most),
+            whole(filled.mark),
+            queue.name(),
+        ))
+    };
+    let notes = sites.notes.iter().cloned();
+    QueueKind::BOTH.into_iter().filter_map(of_queue).chain(notes).collect()
+}
+
 /// Returns a sentence for each queue that had elements. The sentence names the largest group of the
-/// elements at the moment when the queue was longest.
+/// elements at the moment when the queue was longest. If places were recorded, the sentences on them
+/// follow.
 pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
     let communicators = Communicators::of(makeups);
     QueueKind::BOTH
@@ -271,7 +322,7 @@ pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
                 for (class, &count) in makeup.classes.iter().zip(&filled.at_mark) {
                     if count > 0 {
                         groups
-                            .entry(by.group(class, &communicators))
+                            .entry(by.group(class, &communicators, &makeup.sites))
                             .or_default()
                             .add(class, count);
                     }
@@ -314,6 +365,7 @@ pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
                 moment(filled)
             ))
         })
+        .chain(site_readings(makeups))
         .collect()
 }
 
@@ -485,7 +537,7 @@ mod tests {
     fn class(tag: i64, peer: Peer) -> ElementClass {
         let decoded =
             DecodedBits { communicator: Some(0), tag: Some(tag), source: None, operation: None };
-        ElementClass { decoded, peer }
+        ElementClass { decoded, peer, place: 0 }
     }
 
     fn makeup(rank: u32, counts: &[u64]) -> Makeup {
@@ -547,8 +599,8 @@ mod tests {
     fn open_tags_and_communicators_are_named_any() {
         let decoded =
             DecodedBits { communicator: Some(8), tag: None, source: None, operation: None };
-        let open = ElementClass { decoded, peer: Peer::Number(3) };
-        let group = |by: By| by.group(&open, &Communicators::default());
+        let open = ElementClass { decoded, peer: Peer::Number(3), place: 0 };
+        let group = |by: By| by.group(&open, &Communicators::default(), &CallSites::default());
         assert_eq!(group(By::Tag), "any tag of communicator id 8");
         assert_eq!(group(By::Peer), "peer 3");
         assert_eq!(group(By::Kind), "point-to-point");
@@ -558,7 +610,7 @@ mod tests {
     fn names_have_the_order_of_appearance_and_the_ranks() {
         let class = |communicator, peer| {
             let decoded = DecodedBits { communicator, tag: Some(1), source: None, operation: None };
-            ElementClass { decoded, peer }
+            ElementClass { decoded, peer, place: 0 }
         };
         let makeup = |rank, classes: &[(ElementClass, f64)]| Makeup {
             rank: Some(rank),

@@ -8,14 +8,17 @@
 //! leaves
 //! ```
 
+use std::sync::Arc;
+
 use indicatif::ProgressBar;
 use matching::{DecodedBits, Key, Source, TagLayout};
 use nic::replay::Change;
-use nic::trace::Address;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap as HashMap;
 
+use super::endpoints::{Endpoints, tagged};
 use super::rank::QueueKind;
+use super::sites::CallSites;
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::traces::{Player, Trace, play};
@@ -29,6 +32,8 @@ const SECOND: f64 = 1e9;
 pub(crate) struct ElementClass {
     pub(crate) decoded: DecodedBits,
     pub(crate) peer: Peer,
+    /// Place in the program, see [`CallSites`]; 0 if it is unknown.
+    pub(crate) place: u32,
 }
 
 /// The sender of a message, or the source that a receive waits for.
@@ -93,6 +98,8 @@ pub(crate) struct Makeup {
     /// Time of the first element of each class, in seconds since the run began.
     pub(crate) first: Vec<f64>,
     pub(crate) queues: [Filled; 2],
+    /// The places of all ranks.
+    pub(crate) sites: Arc<CallSites>,
     /// Number of operations that were replayed.
     pub(crate) operations: u64,
     /// Times of the first and the last operation, in seconds since the run began.
@@ -162,49 +169,26 @@ impl Filled {
     }
 }
 
-/// Ranks by their addresses, from the traces that are present.
-#[derive(Debug, Default)]
-pub(crate) struct RankAddresses {
-    by_address: HashMap<String, u32>,
-    /// Ranks by host and port: addresses of a host with the same port belong to one endpoint.
-    by_port: HashMap<(String, u16), u32>,
-}
-
-impl RankAddresses {
-    pub(crate) fn of(traces: &[Trace]) -> Self {
-        let mut ranks = Self::default();
-        for header in traces.iter().map(|trace| &trace.header) {
-            let Some(rank) = header.rank else { continue };
-            ranks.by_address.insert(header.address.clone(), rank);
-            let port = header.address.rsplit(':').next().and_then(|port| port.parse().ok());
-            ranks.by_port.extend(port.map(|port| ((header.host.clone(), port), rank)));
-        }
-        ranks
-    }
-
-    /// Returns the rank whose endpoint has this address, or this port on this host. Returns `None`
-    /// if no trace of that endpoint is present.
-    pub(crate) fn at(&self, host: &str, Address { ip, port }: Address) -> Option<u32> {
-        let address = format!("{}:{port}", std::net::Ipv4Addr::from(ip));
-        let same = || self.by_port.get(&(host.to_owned(), port));
-        self.by_address.get(&address).or_else(same).copied()
-    }
-}
-
 /// Assigns numbers to the classes of a trace.
 struct Classes<'a> {
     layout: TagLayout,
     host: &'a str,
-    ranks: &'a RankAddresses,
+    ranks: &'a Endpoints,
     numbers: HashMap<ElementClass, u32>,
-    /// Class numbers by key, because decoding a key takes longer than a lookup.
-    known: HashMap<(u64, u64, Source), u32>,
+    /// Class numbers by key and place, because decoding a key takes longer than a lookup.
+    known: HashMap<(u64, u64, Source, u32), u32>,
 }
 
 impl Classes<'_> {
-    /// Returns the class number of a key. Adds a new class to `makeup`.
-    fn number(&mut self, key: Key, player: &Player<'_>, makeup: &mut Vec<ElementClass>) -> u32 {
-        let known = (key.bits, key.ignore, key.source);
+    /// Returns the class number of a key and a place. Adds a new class to `makeup`.
+    fn number(
+        &mut self,
+        key: Key,
+        place: u32,
+        player: &Player<'_>,
+        makeup: &mut Vec<ElementClass>,
+    ) -> u32 {
+        let known = (key.bits, key.ignore, key.source, place);
         if let Some(&number) = self.known.get(&known) {
             return number;
         }
@@ -219,7 +203,7 @@ impl Classes<'_> {
             (None, Some(rank)) => Peer::Member(rank),
             (None, None) => Peer::Any,
         };
-        let class = ElementClass { decoded, peer };
+        let class = ElementClass { decoded, peer, place };
         let next = makeup.len() as u32;
         let number = *self.numbers.entry(class).or_insert_with(|| {
             makeup.push(class);
@@ -242,7 +226,8 @@ enum Moment {
 /// window. `each` is called before and after every operation, with its time and the counts.
 fn play(
     trace: &Trace,
-    ranks: &RankAddresses,
+    ranks: &Endpoints,
+    sites: &Arc<CallSites>,
     window: TimeWindow,
     bar: &ProgressBar,
     mut each: impl FnMut(f64, Moment, &mut Makeup),
@@ -250,7 +235,9 @@ fn play(
     let settings = Settings::default();
     let layout = trace.layout(&trace.params(&settings)?)?;
     let mut player = Player::new(trace, &settings)?;
-    let mut makeup = Makeup { rank: trace.header.rank, ..Makeup::default() };
+    let mut makeup =
+        Makeup { rank: trace.header.rank, sites: Arc::clone(sites), ..Makeup::default() };
+    let mut places = sites.in_trace(trace)?;
     let (host, numbers, known) =
         (trace.header.host.as_str(), HashMap::default(), HashMap::default());
     let mut classes = Classes { layout, host, ranks, numbers, known };
@@ -272,18 +259,20 @@ fn play(
         }
         each(at, Moment::Before, &mut makeup);
         changes.clear();
+        places.note(&timed.1, player.site(), player.peers());
         player.step_with_changes(&timed, |change| changes.push(change))?;
         for change in &changes {
             match *change {
                 Change::Posted(number, key) => {
-                    let class = classes.number(key, &player, &mut makeup.classes);
+                    let class = classes.number(key, places.posted(), &player, &mut makeup.classes);
                     makeup.queues[QueueKind::Prq as usize].enter(number, class, at);
                 }
                 Change::Matched(number) => makeup.queues[QueueKind::Prq as usize].leave(number),
                 Change::Kept(number, envelope) => {
                     let source = Source::new(envelope.source);
                     let key = Key { bits: envelope.bits, ignore: 0, source };
-                    let class = classes.number(key, &player, &mut makeup.classes);
+                    let class =
+                        classes.number(key, places.kept(number), &player, &mut makeup.classes);
                     makeup.queues[QueueKind::Umq as usize].enter(number, class, at);
                 }
                 Change::Taken(number) => makeup.queues[QueueKind::Umq as usize].leave(number),
@@ -302,19 +291,16 @@ fn play(
     Ok(makeup)
 }
 
-/// Returns the traces of tagged messages.
-pub(crate) fn tagged(traces: &[Trace]) -> Vec<Trace> {
-    traces.iter().filter(|trace| trace.header.context == "tagged").cloned().collect()
-}
-
 /// Returns the elements of the queues of each rank, from its trace of tagged messages.
 pub(crate) fn of(
     traces: &[Trace],
     window: TimeWindow,
     bar: &ProgressBar,
 ) -> Result<Vec<Makeup>, Error> {
-    let ranks = RankAddresses::of(traces);
-    play::each(&tagged(traces), bar, |trace, bar| play(trace, &ranks, window, bar, |_, _, _| {}))
+    let (ranks, sites) = (Endpoints::ranks(traces), CallSites::of(traces)?);
+    play::each(&tagged(traces), bar, |trace, bar| {
+        play(trace, &ranks, &sites, window, bar, |_, _, _| {})
+    })
 }
 
 /// Returns the makeup whose queue became longest, or `None` without makeups.
@@ -354,28 +340,29 @@ pub(crate) fn series(
     let pause = (makeup.span[1] - makeup.span[0]) / SAMPLES as f64;
     let mut series = Series::default();
     let mut last = makeup.span[0];
-    let ranks = RankAddresses::of(traces);
-    let mut played = play(trace, &ranks, TimeWindow::ALL, bar, |at, moment, makeup| {
-        let mut sample = |at| {
-            series.at.push(at);
-            for (to, queue) in series.counts.iter_mut().zip(&mut makeup.queues) {
-                to.push(queue.sample());
+    let ranks = Endpoints::ranks(traces);
+    let mut played =
+        play(trace, &ranks, &makeup.sites, TimeWindow::ALL, bar, |at, moment, makeup| {
+            let mut sample = |at| {
+                series.at.push(at);
+                for (to, queue) in series.counts.iter_mut().zip(&mut makeup.queues) {
+                    to.push(queue.sample());
+                }
+            };
+            if moment == Moment::After {
+                if makeup.operations.is_multiple_of(every) {
+                    sample(at);
+                }
+                return;
             }
-        };
-        if moment == Moment::After {
-            if makeup.operations.is_multiple_of(every) {
+            let before = std::mem::replace(&mut last, at);
+            if makeup.operations == 0 || at - before > pause {
+                // Without samples at both ends of a pause, the elements that come after it would be
+                // shown during it.
+                sample(before);
                 sample(at);
             }
-            return;
-        }
-        let before = std::mem::replace(&mut last, at);
-        if makeup.operations == 0 || at - before > pause {
-            // Without samples at both ends of a pause, the elements that come after it would be
-            // shown during it.
-            sample(before);
-            sample(at);
-        }
-    })?;
+        })?;
     series.at.push(played.span[1]);
     for (to, queue) in series.counts.iter_mut().zip(&mut played.queues) {
         to.push(queue.sample());
@@ -402,11 +389,11 @@ pub(crate) fn needed(
     phases: &[TimeWindow],
     ends: &[Vec<u64>],
 ) -> Result<Vec<RankNeeds>, Error> {
-    let (ranks, tagged) = (RankAddresses::of(traces), tagged(traces));
+    let (ranks, tagged, sites) = (Endpoints::ranks(traces), tagged(traces), Arc::default());
     let of_trace = |trace: &Trace, ends: &[u64], bar: &ProgressBar| {
         let mut needed: Vec<PhaseNeeds> = vec![Default::default(); phases.len()];
         let (mut phase, mut before) = (0, [(0, 0); 2]);
-        let makeup = play(trace, &ranks, TimeWindow::ALL, bar, |at, moment, makeup| {
+        let makeup = play(trace, &ranks, &sites, TimeWindow::ALL, bar, |at, moment, makeup| {
             if moment == Moment::Before {
                 return;
             }

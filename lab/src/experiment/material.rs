@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use super::fill::Makeup;
-use super::{Experiment, QueueKind, Series, TimeWindow, fill};
+use super::{Experiment, QueueKind, Series, TimeWindow, endpoints, fill};
 use crate::capacity::{Swept, curve};
 use crate::error::Error;
 use crate::traces::play;
@@ -40,7 +40,7 @@ impl Material {
             .collect();
         let mut places: Vec<_> = worst.iter().map(|(_, at)| *at).collect();
         places.dedup();
-        let tagged = fill::tagged(traces);
+        let tagged = endpoints::tagged(traces);
         let of_worst: Vec<_> = places.iter().map(|&at| tagged[at].clone()).collect();
         let series: Vec<_> = play::with_bar(&of_worst, 1, |bar| {
             let each = of_worst.par_iter().zip(&places);

@@ -3,6 +3,7 @@
 //! of the reports and traces of a run.
 
 pub(crate) mod by;
+pub(crate) mod endpoints;
 pub(crate) mod export;
 pub(crate) mod figures;
 pub(crate) mod fill;
@@ -16,6 +17,7 @@ pub(crate) mod profile;
 pub(crate) mod rank;
 pub(crate) mod repeated;
 pub(crate) mod sheets;
+pub(crate) mod sites;
 pub(crate) mod threads;
 
 pub(crate) use self::by::{By, Communicators, Groups};
@@ -25,4 +27,5 @@ pub(crate) use self::outcome::{Counts, Experiment, Inputs, Keep};
 pub(crate) use self::profile::{Clustered, RankProfile, SourceProfile};
 pub(crate) use self::rank::{QueueKind, Rank};
 pub(crate) use self::repeated::Repeated;
+pub(crate) use self::sites::CallSites;
 pub(crate) use self::threads::Threads;

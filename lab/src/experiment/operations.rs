@@ -10,7 +10,7 @@ use std::thread;
 
 use indicatif::ProgressBar;
 
-use super::fill::RankAddresses;
+use super::endpoints::Endpoints;
 use super::operation::{COLUMNS, Numbers, OperationRow, Search};
 use super::{Experiment, QueueKind, operation};
 use crate::error::Error;
@@ -52,7 +52,7 @@ pub(crate) fn write(
     let mut qstat = Qstat::new(out, prefix)?;
     let (sender, rows) = mpsc::sync_channel::<Vec<OperationRow<'_>>>(ON_THE_WAY);
     let bar = play::bar(&experiment.traces, 1);
-    let ranks = RankAddresses::of(&experiment.traces);
+    let ranks = Endpoints::ranks(&experiment.traces);
     let (played, lines) = thread::scope(|scope| {
         let writer = scope.spawn(move || {
             for row in rows.iter().flatten() {
@@ -76,7 +76,7 @@ pub(crate) fn write(
 /// thread has ended.
 fn play_all<'a>(
     traces: &[(u32, &'a Trace)],
-    ranks: &RankAddresses,
+    ranks: &Endpoints,
     qstat: &mut Qstat,
     sender: SyncSender<Vec<OperationRow<'a>>>,
     bar: &ProgressBar,
@@ -131,7 +131,7 @@ fn rank_of(experiment: &Experiment, trace: &Trace) -> u32 {
 fn play<'a>(
     rank: u32,
     trace: &'a Trace,
-    ranks: &RankAddresses,
+    ranks: &Endpoints,
     to: &mut Batch<'a>,
     qstat: &mut Qstat,
     bar: &ProgressBar,

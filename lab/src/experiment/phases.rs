@@ -26,7 +26,8 @@ use nic::message::Envelope;
 use nic::trace::{Header, Op, Posted};
 use rustc_hash::FxHashMap as HashMap;
 
-use super::fill::{TimeWindow, tagged};
+use super::endpoints::tagged;
+use super::fill::TimeWindow;
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::text::{count, whole};

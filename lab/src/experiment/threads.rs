@@ -14,7 +14,7 @@ use nic::trace::Op;
 use serde::Serialize;
 
 use super::operation::Search;
-use super::{QueueKind, TimeWindow, fill, operation};
+use super::{QueueKind, TimeWindow, endpoints, operation};
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::text::{Sheet, count, percent, share, whole};
@@ -170,7 +170,7 @@ impl Threads {
         window: TimeWindow,
         bar: &ProgressBar,
     ) -> Result<Self, Error> {
-        let tagged = fill::tagged(traces);
+        let tagged = endpoints::tagged(traces);
         let by_trace = play::each(&tagged, bar, |trace, bar| play(trace, window, bar))?;
         // A thread has the same number in all traces of its process.
         let mut threads: BTreeMap<_, Thread> = BTreeMap::new();

@@ -51,6 +51,9 @@ const HANDED_ON: &str = "OMPI_MCA_mca_base_env_list";
 const ROOT: &[(&str, &str)] =
     &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
 
+/// Variable with the libraries that the dynamic linker loads first.
+const PRELOAD: &str = "LD_PRELOAD";
+
 /// Variable with the secret that all processes of a job share.
 const KEY: &str = "FI_TCAM_JOB_KEY";
 
@@ -119,6 +122,9 @@ impl Environment {
         for (name, value) in for_mpi(mpi, root) {
             variables.push((name.to_owned(), value.into()));
         }
+        if settings.get("trace_sites").is_some_and(|callers| callers != "0") {
+            variables.push((PRELOAD.to_owned(), library.preloaded(std::env::var_os(PRELOAD))?));
+        }
         for (name, value) in settings.all() {
             variables.push((format!("{PREFIX}{}", name.to_uppercase()), value.into()));
         }
@@ -156,11 +162,13 @@ impl Environment {
 }
 
 /// Returns the user's value of [`HANDED_ON`], followed by the names of all `FI_` variables of
-/// `ours` and of the environment.
+/// `ours` and of the environment, and [`PRELOAD`] if it is one of `ours`.
 fn handed_on(ours: &[(String, OsString)]) -> String {
     let of_user = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let all = ours.iter().map(|(name, _)| name.clone()).chain(of_user);
-    let names: BTreeSet<_> = all.filter(|name| name.starts_with("FI_")).collect();
+    let is_preloaded = ours.iter().any(|(name, _)| name == PRELOAD);
+    let is_needed = |name: &str| name.starts_with("FI_") || is_preloaded && name == PRELOAD;
+    let names: BTreeSet<_> = all.filter(|name| is_needed(name)).collect();
     let given = std::env::var(HANDED_ON).into_iter().filter(|given| !given.is_empty());
     given.chain(names).collect::<Vec<_>>().join(";")
 }
@@ -168,6 +176,9 @@ fn handed_on(ours: &[(String, OsString)]) -> String {
 /// Names of the library: the first when it is installed, the second when cargo builds it. libfabric
 /// opens every file in the directories of FI_PROVIDER_PATH whose name ends in `fi.so`.
 const NAMES: [&str; 2] = ["libtcam-fi.so", "libtcam_fi.so"];
+
+/// Names of the library that notes call sites, as in [`NAMES`].
+const SITES: [&str; 2] = ["libtcam-sites.so", "libtcam_sites.so"];
 
 /// The provider library.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,6 +194,29 @@ impl Library {
         let directory = directory.canonicalize().ok()?;
         let file = NAMES.iter().map(|name| directory.join(name)).find(|file| file.is_file())?;
         Some(Self { file, directory })
+    }
+
+    /// Returns the value of [`PRELOAD`] with the library that notes call sites, before those of the
+    /// user, so that it has the calls of the program and not those of a tool. It is beside the
+    /// provider.
+    fn preloaded(&self, of_user: Option<OsString>) -> Result<OsString, Error> {
+        let file = SITES.iter().map(|name| self.directory.join(name)).find(|file| file.is_file());
+        let Some(file) = file else {
+            fail!("--sites: {}: no {} there", self.directory.display(), SITES[0]);
+        };
+        if file.as_os_str().as_encoded_bytes().iter().any(|byte| b": ".contains(byte)) {
+            fail!(
+                "--sites: {}: {PRELOAD} takes a space or `:` for the end of a name: put the \
+                 provider elsewhere",
+                file.display()
+            );
+        }
+        let mut value = file.into_os_string();
+        if let Some(of_user) = of_user.filter(|of_user| !of_user.is_empty()) {
+            value.push(":");
+            value.push(of_user);
+        }
+        Ok(value)
     }
 
     /// Finds the library as [`Library::find`] does, and checks that it is an ELF file with the
@@ -264,6 +298,30 @@ mod tests {
             std::fs::write(&file, content).unwrap();
             assert_eq!(Library::find_whole(Some(&file)).is_ok(), good, "{content}");
         }
+    }
+
+    #[test]
+    fn libraries_that_the_user_preloads_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().to_owned();
+        let library = Library { file: place.join("libtcam-fi.so"), directory: place.clone() };
+        assert!(library.preloaded(None).is_err());
+        let file = place.join("libtcam-sites.so").display().to_string();
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(library.preloaded(None).unwrap(), *file);
+        assert_eq!(library.preloaded(Some("".into())).unwrap(), *file);
+        assert_eq!(
+            library.preloaded(Some("a.so b.so".into())).unwrap(),
+            *format!("{file}:a.so b.so")
+        );
+        let ours = [(PRELOAD.to_owned(), OsString::new())];
+        assert!(handed_on(&ours).split(';').any(|name| name == PRELOAD));
+        assert!(!handed_on(&[]).contains(PRELOAD));
+        let spaced = place.join("a b");
+        std::fs::create_dir(&spaced).unwrap();
+        std::fs::write(spaced.join("libtcam_sites.so"), "").unwrap();
+        let library = Library { file: spaced.join("libtcam-fi.so"), directory: spaced };
+        assert!(library.preloaded(None).unwrap_err().to_string().contains("put the provider"));
     }
 
     #[test]

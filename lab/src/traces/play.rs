@@ -18,6 +18,7 @@ use matching::{Curve, Overflow};
 use nic::config::DeviceConfig;
 use nic::params::{Params, types::PoolOwner};
 use nic::report::{Report, WrittenAt};
+use nic::trace::{Address, Op, Sites};
 use rayon::prelude::*;
 
 use super::player::{BATCH, TableReplay, TraceReader};
@@ -179,6 +180,15 @@ pub(crate) fn curves(
     })
 }
 
+/// Reads a trace, and calls `each` with every operation, the number of its site, and the peers that
+/// the trace has named. Returns its sites.
+pub(crate) fn scan(
+    trace: &Trace,
+    each: impl FnMut(&Op, u32, &BTreeMap<u32, Address>),
+) -> Result<Sites, Error> {
+    TraceReader::new(trace)?.scan(each)
+}
+
 /// Applies `work` to every trace, as many at a time as there are cores.
 pub(crate) fn each<T: Send>(
     traces: &[Trace],
@@ -273,7 +283,7 @@ pub(crate) fn note_flow_control(what: &str) {
 mod tests {
     use std::fs;
 
-    use nic::trace::{Header, Op};
+    use nic::trace::Header;
 
     use super::super::take::Take;
     use super::*;

@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 use matching::measured::Clock;
 use nic::config::DeviceConfig;
 use nic::replay::{Change, Replay};
-use nic::trace::{Address, Op, Reader, Stop, Thread, Timed, TraceError};
+use nic::trace::{Address, Op, Reader, Sites, Stop, Thread, Timed, TraceError};
 
 use super::node::NodeFilter;
 use super::{Counted, Trace};
@@ -85,6 +85,18 @@ impl<'a> TraceReader<'a> {
             return Ok(None);
         }
         Err(self.trace.error(error))
+    }
+
+    /// Reads the trace, and calls `each` with every operation, the number of its site, and the peers.
+    /// Returns the sites.
+    pub(super) fn scan(
+        mut self,
+        mut each: impl FnMut(&Op, u32, &BTreeMap<u32, Address>),
+    ) -> Result<Sites, Error> {
+        while let Some((_, op)) = self.next()? {
+            each(&op, self.reader.site(), self.reader.peers());
+        }
+        Ok(self.reader.sites().clone())
     }
 
     /// Replaces `batch` by up to [`BATCH`] next operations. Returns false at the end of the trace.
@@ -246,6 +258,11 @@ impl<'a> Player<'a> {
     /// Returns the thread of the operation that was read last.
     pub(crate) fn thread(&self) -> Thread {
         self.source.reader.thread()
+    }
+
+    /// Returns the number of the site of the last post or send; 0 if it is unknown.
+    pub(crate) fn site(&self) -> u32 {
+        self.source.reader.site()
     }
 
     /// Returns the times between which the last operation was made: its time, minus and plus the

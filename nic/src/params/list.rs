@@ -366,6 +366,14 @@ parameters! {
                length), and the processor time of the thread of each operation. A stream of short \
                messages becomes 10 percent slower.",
     }
+    trace_sites: usize {
+        values: Values::Number(0, 16),
+        default: "0",
+        help: "Traces also have the places in the program from which receives were posted and \
+               messages sent: the return address of the call of MPI and those of up to N - 1 \
+               callers. 0: no places. Needs libtcam-sites.so in LD_PRELOAD; `tcam run --sites` sets \
+               both.",
+    }
     eager_size: usize {
         values: Values::Number(0, 16_384),
         default: "4096",

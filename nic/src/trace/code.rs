@@ -42,6 +42,8 @@ mod kind {
     pub(super) const STEP: u32 = 22;
     pub(super) const LATER: u32 = 23;
     pub(super) const ERROR: u32 = 24;
+    pub(super) const SITE: u32 = 25;
+    pub(super) const TEXT: u32 = 26;
 }
 
 /// A one-word record without an operation.
@@ -91,6 +93,13 @@ pub(super) const LARGEST_SOURCE: u32 = 1 << 20;
 /// Largest thread number. All threads with a larger number are recorded with this one.
 const LARGEST_THREAD: u32 = u32::MAX >> NUMBER;
 
+/// Largest number of sites.
+pub const MOST_SITES: u32 = 1 << 20;
+/// Longest text in bytes: a path, and the words before it.
+const LONGEST_TEXT: usize = 8192;
+/// Bytes of a text in a record.
+const TEXT_PART: usize = 24;
+
 const NO_KEY: Key = Key { bits: 0, ignore: 0, source: Source::new(0) };
 /// A key that no operation has. At first, every place of the encoder's list contains it. With
 /// [`NO_KEY`] in its place, the first operation with that key would not be recorded as one with a
@@ -130,6 +139,17 @@ impl OpWord {
     #[must_use]
     pub const fn is_arrival(self) -> bool {
         self.kind() == kind::ARRIVE
+    }
+
+    /// Returns true for an operation that has a site: a post, a send, or a probe that takes a
+    /// message.
+    #[inline]
+    #[must_use]
+    pub const fn has_site(self) -> bool {
+        matches!(
+            self.kind(),
+            kind::POST | kind::POST_ANYWAY | kind::HELD | kind::SEND | kind::CLAIM | kind::DISCARD
+        )
     }
 }
 
@@ -308,6 +328,38 @@ pub fn put_thread<S: Sink>(sink: &mut S, thread: Thread) -> Result<(), S::Error>
     }
 }
 
+/// Writes the number of the site of the following posts and sends; 0 for none.
+///
+/// # Errors
+/// There is no room.
+#[inline]
+pub fn put_site_number<S: Sink>(sink: &mut S, number: u32) -> Result<(), S::Error> {
+    sink.put([kind::SITE | number.min(MOST_SITES) << NUMBER])
+}
+
+/// Writes a text in parts. Leaves out what is beyond [`LONGEST_TEXT`].
+pub(super) fn put_text<S: Sink>(sink: &mut S, text: &str) -> Result<(), S::Error> {
+    let mut ends = (0..=text.len().min(LONGEST_TEXT)).rev();
+    let end = ends.find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let bytes = &text.as_bytes()[..end];
+    let (parts, last) = bytes.as_chunks::<TEXT_PART>();
+    for part in parts {
+        put_part(sink, 0, part)?;
+    }
+    put_part(sink, FLAG, last)
+}
+
+fn put_part<S: Sink>(sink: &mut S, flag: u32, bytes: &[u8]) -> Result<(), S::Error> {
+    let mut words = [0; 1 + TEXT_PART / 4];
+    words[0] = kind::TEXT | flag | (bytes.len() as u32) << LENGTH;
+    for (word, bytes) in words[1..].iter_mut().zip(bytes.chunks(4)) {
+        let mut four = [0; 4];
+        four[..bytes.len()].copy_from_slice(bytes);
+        *word = u32::from_le_bytes(four);
+    }
+    sink.put(words)
+}
+
 /// Address of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
@@ -329,6 +381,10 @@ pub(super) enum Record {
     Error(u32, u32),
     /// The thread of the following operations.
     Thread(Thread),
+    /// The site of the following posts and sends.
+    Site(u32),
+    /// An entry of the table of sites.
+    Text(String),
     /// No operation: a key, a part of a record that follows, a repetition, or a fill.
     More,
 }
@@ -364,11 +420,14 @@ pub(super) struct Decoder {
     last: Option<Op>,
     /// Number of times that the last operation must still be returned again.
     again: u32,
+    /// The first parts of a text.
+    text: Vec<u8>,
 }
 
 impl Default for Decoder {
     fn default() -> Self {
-        Self { keys: Box::new([NO_KEY; KEYS]), multi: None, long: None, last: None, again: 0 }
+        let (multi, long, last, text) = (None, None, None, Vec::new());
+        Self { keys: Box::new([NO_KEY; KEYS]), multi, long, last, again: 0, text }
     }
 }
 
@@ -392,7 +451,8 @@ impl Decoder {
         let kind = head & KIND;
         let posts = matches!(kind, kind::POST | kind::POST_ANYWAY | kind::HELD);
         let aside = matches!(kind, kind::KEY | kind::TIME | kind::FILL | kind::PEER)
-            || matches!(kind, kind::THREAD | kind::TURN | kind::STEP | kind::LATER | kind::ERROR);
+            || matches!(kind, kind::THREAD | kind::TURN | kind::STEP | kind::LATER | kind::ERROR)
+            || matches!(kind, kind::SITE | kind::TEXT);
         let is_message = matches!(kind, kind::ARRIVE | kind::SEND);
         let takes_long = is_message || posts && self.multi.is_none();
         if !aside && (!posts && self.multi.is_some() || !takes_long && self.long.is_some()) {
@@ -444,6 +504,21 @@ impl Decoder {
             kind::TURN => {
                 let (number, is_device) = (head >> NUMBER, head & FLAG != 0);
                 return Ok(Record::Thread(Thread { number, is_device, cpu_ns: None }));
+            }
+            kind::SITE => return Ok(Record::Site(head >> NUMBER)),
+            kind::TEXT => {
+                let words: [u32; TEXT_PART / 4] = take(words)?;
+                let (bytes, len) = (words.map(u32::to_le_bytes), length as usize);
+                let part = bytes.as_flattened().get(..len).ok_or(NoRecord::Damaged)?;
+                self.text.extend(part);
+                if self.text.len() > LONGEST_TEXT {
+                    return Err(NoRecord::Damaged);
+                }
+                if head & FLAG == 0 {
+                    return Ok(Record::More);
+                }
+                let text = String::from_utf8(std::mem::take(&mut self.text));
+                return text.map(Record::Text).map_err(|_| NoRecord::Damaged);
             }
             kind::AGAIN => {
                 let count = head >> LENGTH;

@@ -6,5 +6,6 @@ pub(crate) mod exit;
 mod message;
 pub(crate) mod profile;
 pub(crate) mod report;
+mod sites;
 mod summary;
 pub(crate) mod trace;

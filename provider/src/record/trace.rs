@@ -32,7 +32,11 @@ use crate::{
     job,
     params::libfabric_version,
     peer_numbers::PeerNumbers,
-    record::{caller::LastCaller, message},
+    record::{
+        caller::LastCaller,
+        message,
+        sites::{CallSites, NoSites, Recorded, RecordedSites},
+    },
 };
 
 /// If sends are recorded, one in this many of the operations of one kind in a row may read the
@@ -47,12 +51,10 @@ const MIB: u64 = 1 << 20;
 /// Value of [`Trace::last`] without a record.
 const NONE: u32 = 0;
 
-type Recorded = std::result::Result<(), Stop>;
-
 /// The trace of one matching context: tagged or untagged messages. Its file is created with the
 /// first operation.
 #[derive(Debug)]
-struct Trace {
+struct Trace<S> {
     path: PathBuf,
     /// Boxed, so that the fields that each operation uses are close together.
     header: Box<Header>,
@@ -72,6 +74,8 @@ struct Trace {
     caller: LastCaller,
     /// Set if sends are recorded.
     pauses: Option<Pauses>,
+    /// [`NoSites`], unless the places of calls are recorded.
+    sites: S,
     encoder: Encoder,
     /// The record of the last operation, if it was short and its key was known; otherwise [`NONE`].
     last: u32,
@@ -124,12 +128,15 @@ enum TraceState {
     Stopped,
 }
 
-impl Recorder for Trace {
+impl<S: CallSites> Recorder for Trace<S> {
     #[inline]
     fn short(&mut self, head: OpWord, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
         let now = self.time(head.is_arrival());
-        let is_plain = self.pauses.is_none() && self.caller.is_same() && self.error == 0;
+        let is_plain = self.pauses.is_none()
+            && self.caller.is_same()
+            && self.error == 0
+            && (!head.has_site() || self.sites.is_same());
         if !is_plain || !self.try_put_known(now, head, &key) {
             self.record_short(now, head, bits, ignore, source);
         }
@@ -142,7 +149,8 @@ impl Recorder for Trace {
             self.idle();
         }
         let now = self.time(matches!(op, Op::Arrive(_)));
-        self.prepare(now, None);
+        let has_site = matches!(op, Op::Post(_) | Op::PostAnyway(_) | Op::Held(_) | Op::Send(_));
+        self.prepare(now, None, has_site);
         self.last = NONE;
         match op {
             Op::Arrive(envelope) => {
@@ -170,6 +178,19 @@ impl Recorder for Trace {
     }
 
     fn close(&mut self) {
+        self.end();
+    }
+}
+
+impl<S> Drop for Trace<S> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl<S> Trace<S> {
+    /// Marks the file as complete.
+    fn end(&mut self) {
         // A forked child has the same file, and must not write to it.
         if self.header.pid == std::process::id()
             && let TraceState::Recording(file) =
@@ -181,19 +202,14 @@ impl Recorder for Trace {
     }
 }
 
-impl Drop for Trace {
-    fn drop(&mut self) {
-        self.close();
-    }
-}
-
-impl Trace {
+impl<S: CallSites> Trace<S> {
     fn new(
         path: PathBuf,
         header: Header,
         max: u64,
         peers: Arc<PeerNumbers>,
         pauses: Option<Pauses>,
+        sites: S,
     ) -> Self {
         let (started, encoder) = (header.start_clock_ns, Encoder::default());
         Self {
@@ -208,6 +224,7 @@ impl Trace {
             error: 0,
             caller: LastCaller::default(),
             pauses,
+            sites,
             encoder,
             last: NONE,
             peers,
@@ -237,7 +254,7 @@ impl Trace {
     #[inline(never)]
     fn record_short(&mut self, now: u64, head: OpWord, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
-        self.prepare(now, Some(head.kind()));
+        self.prepare(now, Some(head.kind()), head.has_site());
         self.put_error(source);
         if !self.try_put_known(now, head, &key) {
             self.last = NONE;
@@ -302,8 +319,8 @@ impl Trace {
     }
 
     /// Prepares the record of an operation of this kind: records its time, the processor time, if
-    /// it is due, and the calling thread, if it has changed.
-    fn prepare(&mut self, now: u64, kind: Option<u32>) {
+    /// it is due, and the calling thread and the site, if they have changed.
+    fn prepare(&mut self, now: u64, kind: Option<u32>, has_site: bool) {
         if matches!(self.state, TraceState::New) {
             self.begin();
         }
@@ -322,6 +339,14 @@ impl Trace {
             let cpu_ns = self.pauses.as_mut().filter(|_| is_due).map(Pauses::look);
             let thread = Thread { cpu_ns, ..self.caller.thread() };
             self.put(|_, file| put_thread(file, thread));
+        }
+        if has_site && !self.sites.is_same() {
+            self.last = NONE;
+            if let TraceState::Recording(file) = &mut self.state
+                && let Err(stop) = self.sites.put(file)
+            {
+                self.stop(stop);
+            }
         }
     }
 
@@ -382,7 +407,15 @@ pub(crate) fn start(
         return Err(errno(&error));
     }
     let max = params.trace_max * MIB;
-    let header = header(params, device.tagged.layout(), address);
+    let mut header = header(params, device.tagged.layout(), address);
+    let sites = (params.trace_sites > 0).then(ffi::sites::Sites::find).flatten();
+    header.sites = sites.is_some();
+    if params.trace_sites > 0 && !header.sites && header.rank.is_none_or(|rank| rank == 0) {
+        message::print(format_args!(
+            "tcam: no call sites are recorded, because libtcam-sites.so is not loaded: `tcam run \
+             --sites` puts it into LD_PRELOAD"
+        ));
+    }
     let name = match header.rank {
         Some(rank) => format!("{rank}.{}.{name}", header.pid),
         None => format!("p.{}.{name}", header.pid),
@@ -391,7 +424,14 @@ pub(crate) fn start(
         let path = directory.join(format!("{name}.{context}.trace"));
         let header = Header { context: context.to_owned(), ..header.clone() };
         let pauses = records_sends(params).then(Pauses::default);
-        of.set_recorder(Box::new(Trace::new(path, header, max, Arc::clone(peers), pauses)));
+        let peers = Arc::clone(peers);
+        of.set_recorder(match sites {
+            Some(sites) => {
+                let sites = RecordedSites::new(sites);
+                Box::new(Trace::new(path, header, max, peers, pauses, sites))
+            }
+            None => Box::new(Trace::new(path, header, max, peers, pauses, NoSites)),
+        });
     }
     Ok(())
 }
@@ -431,6 +471,7 @@ fn header(params: &Params, layout: TagLayout, address: &str) -> Header {
         start_ns: since_1970.as_nanos() as u64,
         start_clock_ns,
         window: WINDOW as u32,
+        sites: false,
         layout: layout.name().to_owned(),
         config: params.recorded(),
     }

@@ -47,11 +47,14 @@ fn config() -> DeviceConfig {
 }
 
 /// A trace in a directory that is removed after the test.
-fn trace_in(directory: &tempfile::TempDir, pauses: Option<Pauses>) -> (PathBuf, Box<Trace>) {
+fn trace_in(
+    directory: &tempfile::TempDir,
+    pauses: Option<Pauses>,
+) -> (PathBuf, Box<Trace<NoSites>>) {
     let path = directory.path().join("0.1.2.tagged.trace");
     let start_clock_ns = clock::now();
     let header = Header { window: WINDOW as u32, start_clock_ns, ..Header::default() };
-    let trace = Trace::new(path.clone(), header, u64::MAX, Arc::default(), pauses);
+    let trace = Trace::new(path.clone(), header, u64::MAX, Arc::default(), pauses, NoSites);
     (path, Box::new(trace))
 }
 
@@ -146,7 +149,7 @@ fn a_change_of_thread_costs_one_word() {
         let (path, mut trace) = trace_in(&directory, None);
         // All operations are arrivals of the same message, so that each record takes one word. This
         // thread is recorded first.
-        let record = |trace: &mut Trace| {
+        let record = |trace: &mut Trace<NoSites>| {
             let (head, key) = Op::Arrive(Envelope { source: 1, bits: 5, len: 8 }).short().unwrap();
             // A long step would take more words.
             trace.came(trace.now + 1, 0);
@@ -257,7 +260,7 @@ fn cost_of_recording() {
     let path = std::env::temp_dir().join(format!("tcam-cost-{}", std::process::id()));
     let peers = Arc::default();
     let header = Header { start_clock_ns: clock::now(), ..Header::default() };
-    let mut trace = Trace::new(path.clone(), header, u64::MAX, peers, None);
+    let mut trace = Trace::new(path.clone(), header, u64::MAX, peers, None, NoSites);
     for keys in [1, 100, 1000, OPERATIONS] {
         let envelope = |at| Envelope { source: 1, bits: at % keys, len: 8 };
         let started = Instant::now();

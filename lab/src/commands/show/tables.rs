@@ -26,9 +26,9 @@ pub(crate) struct Tables {
     #[arg(long)]
     pub(super) all: bool,
 
-    /// Groups the elements of the queues by communicator, tag, peer, kind or phase, at the moment
-    /// when each queue was longest and over the run; or prints the operations of each thread. Needs
-    /// traces.
+    /// Groups the elements of the queues by communicator, tag, peer, kind, line of the program or
+    /// phase, at the moment when each queue was longest and over the run; or prints the operations
+    /// of each thread. Needs traces.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(super) by: Option<By>,
 
@@ -193,7 +193,7 @@ impl GroupsBy {
                 Ok(Self::Phases { phases, warnings: found.warnings })
             }
             By::Thread => Threads::of(traces, window, bar).map(Self::Threads),
-            By::Communicator | By::Tag | By::Peer | By::Kind => {
+            By::Communicator | By::Tag | By::Peer | By::Kind | By::Site => {
                 Ok(Self::Groups(Groups::of(&fill::of(traces, window, bar)?, by)))
             }
         })
@@ -221,6 +221,11 @@ fn print_by(
 ) -> Result<NumbersBy, Error> {
     if experiment.traces.is_empty() {
         fail!("--by: takes traces, of `tcam run --trace`: reports do not have each operation");
+    }
+    if by == By::Site && !experiment.traces.iter().any(|trace| trace.header.sites) {
+        fail!(
+            "--by site: these traces have no places; `tcam run --sites --trace DIR` records them"
+        );
     }
     let groups = GroupsBy::of(experiment, by, window)?;
     let lack = experiment.lack_of_traces().or_else(|| experiment.sum.lack());

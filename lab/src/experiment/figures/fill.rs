@@ -323,7 +323,7 @@ mod tests {
 
     fn class(tag: Option<i64>, operation: Option<&'static str>) -> ElementClass {
         let decoded = DecodedBits { communicator: Some(0), tag, source: None, operation };
-        ElementClass { decoded, peer: Peer::Any }
+        ElementClass { decoded, peer: Peer::Any, place: 0 }
     }
 
     fn names(weights: &[(ElementClass, f64)]) -> (Vec<String>, bool) {

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The places in the program from which receives were posted and messages sent, for traces with
+//! sites (`tcam run --sites`).
+//!
+//! A message has the place that sent it, if sends are recorded: the n-th message that arrives from
+//! a sender is the n-th that the sender sent to this endpoint. Otherwise it has the place of the
+//! receive that took it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use indicatif::ProgressBar;
+use nic::replay::Change;
+use nic::trace::{Address, Caller, Module, Op};
+use rustc_hash::FxHashMap as HashMap;
+
+use super::endpoints::{Endpoints, tagged};
+use crate::error::Error;
+use crate::settings::Settings;
+use crate::symbols::{StackFrame, Symbols, Unread};
+use crate::traces::{Player, Trace, play};
+
+/// Name of the place of elements whose place is unknown.
+const UNKNOWN: &str = "no call of the program";
+
+/// A place: the function of MPI, and each caller.
+type Place = (String, Vec<(Module, u64)>);
+
+/// How messages got their places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum MessagePlace {
+    /// The place that sent the message.
+    #[default]
+    Sent,
+    /// The place of the receive that took it.
+    Taken,
+}
+
+/// Places of the operations in some traces.
+#[derive(Debug, Default)]
+pub(crate) struct CallSites {
+    /// Names of the places. Place 0 is unknown.
+    names: Vec<String>,
+    /// For each trace, its index and the number of the place for each site of the trace.
+    traces: HashMap<PathBuf, (u32, Vec<u32>)>,
+    /// Places of the messages that one trace sent to another, in their order: the place, and the
+    /// number of messages in a row.
+    sent: HashMap<(u32, u32), Vec<(u32, u64)>>,
+    endpoints: Endpoints,
+    pub(crate) messages: MessagePlace,
+    /// Sentences on places whose lines are unknown.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The sites of a trace, and those of its sends by receiver.
+struct Scanned {
+    sites: nic::trace::Sites,
+    sent: HashMap<u32, Vec<(u32, u64)>>,
+}
+
+impl CallSites {
+    /// Returns the places of these traces; none if no trace has sites. Reads the traces once.
+    pub(crate) fn of(traces: &[Trace]) -> Result<Arc<Self>, Error> {
+        Ok(Arc::new(Self::with_symbols(traces)?.map(|(sites, _)| sites).unwrap_or_default()))
+    }
+
+    /// Writes the functions and lines of the places into the directory of the traces; removes those
+    /// of an earlier recording.
+    pub(crate) fn write(traces: &[Trace], directory: &Path) -> Result<(), Error> {
+        Symbols::remove(directory)?;
+        match Self::with_symbols(traces)? {
+            Some((_, symbols)) => symbols.write(directory),
+            None => Ok(()),
+        }
+    }
+
+    fn with_symbols(traces: &[Trace]) -> Result<Option<(Self, Symbols)>, Error> {
+        let traces = tagged(traces);
+        if traces.iter().all(|trace| !trace.header.sites) {
+            return Ok(None);
+        }
+        let endpoints = Endpoints::of((0..).zip(&traces).map(|(at, trace)| (&trace.header, at)));
+        // The bar counts replays only.
+        let hidden = ProgressBar::hidden();
+        let scanned = play::each(&traces, &hidden, |trace, _| scan(trace, &endpoints))?;
+        let mut needed: BTreeMap<Module, BTreeSet<u64>> = BTreeMap::new();
+        let (mut numbers, mut places) = (BTreeMap::new(), Vec::new());
+        let mut found = Self { endpoints, messages: MessagePlace::Taken, ..Self::default() };
+        let (mut of_traces, mut sent) = (Vec::new(), Vec::new());
+        for Scanned { sites: nic::trace::Sites { modules, sites }, sent: of_trace } in scanned {
+            let mut of_sites = vec![0];
+            for site in sites {
+                let caller = |caller: Caller| {
+                    let module: &Module = &modules[caller.module as usize];
+                    (module.clone(), caller.offset)
+                };
+                let place: Place = (site.function, site.callers.into_iter().map(caller).collect());
+                for (module, offset) in &place.1 {
+                    needed.entry(module.clone()).or_default().insert(*offset);
+                }
+                of_sites.push(*numbers.entry(place.clone()).or_insert_with(|| {
+                    places.push(place);
+                    places.len() as u32
+                }));
+            }
+            of_traces.push(of_sites);
+            sent.push(of_trace);
+        }
+        let directories = traces.iter().filter_map(|trace| trace.path.parent());
+        let symbols = Symbols::of(&needed, &directories.map(Path::to_owned).collect());
+        found.names.push(UNKNOWN.to_owned());
+        found.names.extend(places.iter().map(|place| name(place, &symbols)));
+        found.notes = notes(&places, &symbols);
+        for (from, (trace, (of_sites, sent))) in
+            (0..).zip(traces.iter().zip(of_traces.into_iter().zip(sent)))
+        {
+            for (to, mut sent) in sent {
+                found.messages = MessagePlace::Sent;
+                sent.iter_mut().for_each(|(site, _)| *site = of_sites[*site as usize]);
+                found.sent.insert((from, to), sent);
+            }
+            found.traces.insert(trace.path.clone(), (from, of_sites));
+        }
+        Ok(Some((found, symbols)))
+    }
+
+    /// Returns true if no trace has sites.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Returns the name of a place.
+    pub(crate) fn name(&self, place: u32) -> &str {
+        self.names.get(place as usize).map_or(UNKNOWN, String::as_str)
+    }
+
+    /// Returns the places of the operations of a trace.
+    pub(crate) fn in_trace<'a>(&'a self, trace: &'a Trace) -> Result<TraceSites<'a>, Error> {
+        let Some((index, places)) = self.traces.get(&trace.path) else {
+            return Ok(TraceSites::default());
+        };
+        let mut taken = HashMap::default();
+        if self.messages == MessagePlace::Taken {
+            let mut player = Player::new(trace, &Settings::default())?;
+            let mut changes = Vec::new();
+            while let Some(timed) = player.next()? {
+                player.step_with_changes(&timed, |change| changes.push(change))?;
+                let place = places[player.site() as usize];
+                let numbers = changes.drain(..).filter_map(|change| match change {
+                    Change::Taken(number) => Some((number, place)),
+                    _ => None,
+                });
+                taken.extend(numbers);
+            }
+        }
+        let sites = Some((self, *index, places.as_slice()));
+        Ok(TraceSites { sites, host: &trace.header.host, taken, ..TraceSites::default() })
+    }
+}
+
+/// Reads the sites of a trace.
+fn scan(trace: &Trace, endpoints: &Endpoints) -> Result<Scanned, Error> {
+    let mut sent: HashMap<u32, Vec<(u32, u64)>> = HashMap::default();
+    let mut receivers: HashMap<u32, Option<u32>> = HashMap::default();
+    let host = &trace.header.host;
+    let sites = play::scan(trace, |op, site, peers| {
+        let Op::Send(message) = op else { return };
+        let receiver = *receivers.entry(message.peer).or_insert_with(|| {
+            peers.get(&message.peer).and_then(|address| endpoints.at(host, *address))
+        });
+        let Some(receiver) = receiver else { return };
+        let sent = sent.entry(receiver).or_default();
+        match sent.last_mut().filter(|(last, _)| *last == site) {
+            Some((_, count)) => *count += 1,
+            None => sent.push((site, 1)),
+        }
+    })?;
+    Ok(Scanned { sites, sent })
+}
+
+/// The places of the operations of a trace that is replayed.
+#[derive(Default)]
+pub(crate) struct TraceSites<'a> {
+    /// All places, the index of the trace, and the number of the place for each of its sites.
+    sites: Option<(&'a CallSites, u32, &'a [u32])>,
+    host: &'a str,
+    /// Places of the receives that took messages, by number of the message.
+    taken: HashMap<u64, u32>,
+    /// For each source, the messages that it sent here and that did not arrive yet.
+    coming: HashMap<u32, std::vec::IntoIter<(u32, u64)>>,
+    /// For each source, the place of the next messages, and their number.
+    next: HashMap<u32, (u32, u64)>,
+    /// Place of the operation.
+    place: u32,
+}
+
+impl TraceSites<'_> {
+    /// Notes an operation that is replayed next.
+    pub(crate) fn note(&mut self, op: &Op, site: u32, peers: &BTreeMap<u32, Address>) {
+        let Some((sites, own, places)) = self.sites else { return };
+        let Op::Arrive(message) = op else {
+            self.place = places[site as usize];
+            return;
+        };
+        if sites.messages == MessagePlace::Taken {
+            return;
+        }
+        let coming = self.coming.entry(message.source).or_insert_with(|| {
+            let address = peers.get(&message.source);
+            let sender = address.and_then(|address| sites.endpoints.at(self.host, *address));
+            let sent = sender.and_then(|sender| sites.sent.get(&(sender, own)));
+            sent.cloned().unwrap_or_default().into_iter()
+        });
+        let next = self.next.entry(message.source).or_default();
+        if next.1 == 0 {
+            *next = coming.next().unwrap_or_default();
+        }
+        next.1 = next.1.saturating_sub(1);
+        self.place = next.0;
+    }
+
+    /// Returns the place of a receive that is posted.
+    pub(crate) fn posted(&self) -> u32 {
+        self.place
+    }
+
+    /// Returns the place of a message that is kept.
+    pub(crate) fn kept(&self, number: u64) -> u32 {
+        match self.sites {
+            Some((sites, ..)) if sites.messages == MessagePlace::Taken => {
+                self.taken.get(&number).copied().unwrap_or(0)
+            }
+            _ => self.place,
+        }
+    }
+}
+
+/// Returns the name of a place, such as `post_all at fds_gather.c:87 (MPI_Irecv)`. With several
+/// callers, each is named, and functions that the compiler put into others count as callers.
+fn name((function, callers): &Place, symbols: &Symbols) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for (module, offset) in callers {
+        let frames = symbols.at(module, *offset);
+        names.extend(frames.iter().filter_map(|frame| frame_name(frame, module)));
+        if frames.is_empty() {
+            names.push(format!("{}+{offset:#x}", base(&module.path)));
+        }
+    }
+    names.truncate(callers.len());
+    if let Some(main) = names.iter().position(|name| name.starts_with("main ")) {
+        names.truncate(main + 1);
+    }
+    format!("{} ({function})", names.join(", called by "))
+}
+
+fn frame_name(StackFrame { function, file, line }: &StackFrame, module: &Module) -> Option<String> {
+    let function = function.as_deref();
+    match (file, line) {
+        (Some(file), Some(line)) => {
+            Some(format!("{} at {}:{line}", function.unwrap_or("?"), base(file)))
+        }
+        _ => function.map(|function| format!("{function} in {}", base(&module.path))),
+    }
+}
+
+/// Returns the file name of a path.
+fn base(path: &str) -> &str {
+    match path.rsplit('/').next() {
+        Some("") | None => "memory without a file",
+        Some(name) => name,
+    }
+}
+
+/// Returns a sentence for each module whose lines are unknown.
+fn notes(places: &[Place], symbols: &Symbols) -> Vec<String> {
+    let all = places.iter().flat_map(|(_, callers)| callers.iter().take(1));
+    let lineless = all.filter(|(module, offset)| {
+        symbols.at(module, *offset).iter().all(|frame| frame.line.is_none())
+    });
+    let modules: BTreeSet<_> = lineless.map(|(module, _)| module).collect();
+    let note = |module: &Module| {
+        let file = base(&module.path);
+        match symbols.unread.get(module) {
+            Some(Unread::Absent) => format!("Lines of {file} are unknown: the file is not here"),
+            Some(Unread::Changed) => {
+                format!("Lines of {file} are unknown: the file has changed since the recording")
+            }
+            None if file.contains(".cpython-") || file.contains(".abi3.") => format!(
+                "{file} is a module of Python: places are those of the module, and the lines of \
+                 Python are unknown"
+            ),
+            None => format!("Lines of {file} are unknown: it has no debug information (-g)"),
+        }
+    };
+    modules.into_iter().map(note).collect()
+}

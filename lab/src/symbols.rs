@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Finds the functions and lines of addresses in programs and libraries, and keeps them in a file
+//! beside the traces, so that a recording can be read on another machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use addr2line::Loader;
+use addr2line::fallible_iterator::FallibleIterator as _;
+use host::modules::build_id;
+use host::regular;
+use nic::plain::plain;
+use nic::trace::Module;
+use object::read::ReadCache;
+use object::{Object as _, ObjectSegment as _, ObjectSymbol as _};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::file;
+
+/// Name of the file, in the directory of the traces.
+const FILE: &str = "sites.tcam";
+const VERSION: u32 = 1;
+/// Largest size of the file in bytes that is read.
+const LONGEST: u64 = 256 << 20;
+
+/// A function that was called, or that the compiler put into another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StackFrame {
+    /// Name without parameters.
+    pub(crate) function: Option<String>,
+    /// Source file; `None` without debug information.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) line: Option<u32>,
+}
+
+/// The frames at the offsets in a module, the innermost first.
+type Frames = BTreeMap<u64, Vec<StackFrame>>;
+
+/// Why the functions and lines of a module are unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Unread {
+    /// The file is not there, or is no program or library.
+    Absent,
+    /// The file is another one than that of the recording.
+    Changed,
+}
+
+/// Functions and lines by module.
+#[derive(Debug, Default)]
+pub(crate) struct Symbols {
+    known: BTreeMap<Module, Frames>,
+    /// Modules that could not be read.
+    pub(crate) unread: BTreeMap<Module, Unread>,
+}
+
+/// The file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Stored {
+    format: String,
+    version: u32,
+    modules: Vec<StoredModule>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredModule {
+    path: String,
+    build_id: String,
+    frames: Frames,
+}
+
+impl Symbols {
+    /// Finds these addresses. Addresses that a file beside the traces has are not looked up again.
+    pub(crate) fn of(
+        needed: &BTreeMap<Module, BTreeSet<u64>>,
+        directories: &BTreeSet<PathBuf>,
+    ) -> Self {
+        let mut found = Self::default();
+        directories.iter().for_each(|directory| found.read(directory));
+        for (module, offsets) in needed {
+            let known = found.known.entry(module.clone()).or_default();
+            if offsets.iter().all(|offset| known.contains_key(offset)) {
+                continue;
+            }
+            match frames_in(module, offsets) {
+                Ok(frames) => known.extend(frames),
+                Err(unread) => drop(found.unread.insert(module.clone(), unread)),
+            }
+        }
+        found
+    }
+
+    /// Returns the frames at an offset; empty if they are unknown.
+    pub(crate) fn at(&self, module: &Module, offset: u64) -> &[StackFrame] {
+        self.known.get(module).and_then(|frames| frames.get(&offset)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Reads the file of a directory, if it has one of this version.
+    fn read(&mut self, directory: &Path) {
+        let text = regular::read_text(&directory.join(FILE), LONGEST).unwrap_or_default();
+        let stored = serde_json::from_str::<Stored>(&text).ok();
+        let stored = stored.filter(|stored| stored.version == VERSION);
+        for StoredModule { path, build_id, frames } in stored.into_iter().flat_map(|of| of.modules)
+        {
+            let known = self.known.entry(Module { build_id, path }).or_default();
+            for (offset, mut frames) in frames {
+                for StackFrame { function, file, .. } in &mut frames {
+                    let texts = [function, file].into_iter().flatten();
+                    texts.for_each(|text| *text = plain(text).into_owned());
+                }
+                known.insert(offset, frames);
+            }
+        }
+    }
+
+    /// Writes the file into a directory, and replaces an earlier one.
+    pub(crate) fn write(self, directory: &Path) -> Result<(), Error> {
+        let modules = self
+            .known
+            .into_iter()
+            .map(|(Module { path, build_id }, frames)| StoredModule { path, build_id, frames });
+        let (format, modules) = ("tcam-sites".to_owned(), modules.collect());
+        let stored = Stored { format, version: VERSION, modules };
+        file::write(
+            &directory.join(FILE),
+            serde_json::to_string(&stored).map_err(Error::Json)? + "\n",
+        )
+    }
+
+    /// Removes the file of an earlier recording.
+    pub(crate) fn remove(directory: &Path) -> Result<(), Error> {
+        file::remove(&directory.join(FILE))
+    }
+}
+
+/// Returns the frames at these offsets in a module.
+fn frames_in(module: &Module, offsets: &BTreeSet<u64>) -> Result<Frames, Unread> {
+    let path = Path::new(&module.path);
+    // A path from a trace may name a pipe, which must not be opened.
+    let file = regular::open(path).map_err(|_| Unread::Absent)?;
+    if build_id(path) != module.build_id {
+        return Err(Unread::Changed);
+    }
+    let loader = Loader::new(path).map_err(|_| Unread::Absent)?;
+    let image = Image::of(file).ok_or(Unread::Absent)?;
+    let debug = debug_file(&module.build_id).and_then(|path| Loader::new(path).ok());
+    let at = |&offset: &u64| {
+        // The address of a return is behind the call.
+        let address = image.address(offset)?.checked_sub(1)?;
+        let frames = debug.as_ref().map(|debug| frames_at(debug, address)).unwrap_or_default();
+        let frames = if frames.is_empty() { frames_at(&loader, address) } else { frames };
+        let symbol = || loader.find_symbol(address).or_else(|| image.symbol(address));
+        let named = |name| StackFrame { function: Some(short_name(name)), ..StackFrame::default() };
+        let frames =
+            if frames.is_empty() { symbol().map(named).into_iter().collect() } else { frames };
+        Some((offset, frames))
+    };
+    Ok(offsets.iter().filter_map(at).collect())
+}
+
+/// Returns the file with the debug information that a distribution keeps apart, if it is installed.
+fn debug_file(build_id: &str) -> Option<PathBuf> {
+    let (first, rest) = build_id.split_at_checked(2)?;
+    let path = Path::new("/usr/lib/debug/.build-id").join(first).join(format!("{rest}.debug"));
+    path.is_file().then_some(path)
+}
+
+/// Returns the frames at an address that have a source file; empty without debug information.
+fn frames_at(loader: &Loader, address: u64) -> Vec<StackFrame> {
+    let Ok(frames) = loader.find_frames(address) else { return Vec::new() };
+    let frame = |frame: addr2line::Frame<'_, _>| {
+        let location = frame.location.as_ref();
+        let function = frame
+            .function
+            .as_ref()
+            .and_then(|name| name.demangle().ok().map(|name| short_name(&name)));
+        Ok(StackFrame {
+            function,
+            file: location.and_then(|of| of.file).map(str::to_owned),
+            line: location.and_then(|of| of.line).filter(|line| *line > 0),
+        })
+    };
+    let frames: Vec<StackFrame> = frames.map(frame).collect().unwrap_or_default();
+    if frames.iter().any(|frame| frame.file.is_some()) { frames } else { Vec::new() }
+}
+
+/// Returns the name of a function without the parameters of C++ and the mangling of Fortran.
+fn short_name(name: &str) -> String {
+    let demangled = addr2line::demangle_auto(name.into(), None);
+    let name = demangled.as_ref();
+    // gfortran: __module_MOD_procedure
+    if let Some((module, procedure)) = name.strip_prefix("__").and_then(|of| of.split_once("_MOD_"))
+    {
+        return format!("{module}::{procedure}");
+    }
+    let name = name.split(" [clone").next().unwrap_or(name).trim_end_matches(" const");
+    if !name.ends_with(')') {
+        return name.to_owned();
+    }
+    let mut depth = 0;
+    let open = name.rfind(|char| {
+        depth += i32::from(char == ')') - i32::from(char == '(');
+        depth == 0
+    });
+    // A template has its result before its name.
+    let called = name[..open.unwrap_or(name.len())].trim();
+    called.to_owned()
+}
+
+/// Segments and exported functions of a file.
+struct Image {
+    /// Offset in the file, length, and address of each segment.
+    segments: Vec<[u64; 3]>,
+    /// Address, length and name of each exported function.
+    exported: Vec<(u64, u64, String)>,
+}
+
+impl Image {
+    fn of(file: BufReader<File>) -> Option<Self> {
+        let cache = ReadCache::new(file);
+        let file = object::File::parse(&cache).ok()?;
+        let segment = |segment: object::Segment<'_, '_, _>| {
+            let (offset, length) = segment.file_range();
+            [offset, length, segment.address()]
+        };
+        let function = |symbol: object::Symbol<'_, '_, _>| {
+            let is_function = symbol.kind() == object::SymbolKind::Text && symbol.size() > 0;
+            let name = symbol.name().ok().filter(|_| is_function)?;
+            Some((symbol.address(), symbol.size(), name.to_owned()))
+        };
+        let segments = file.segments().map(segment).collect();
+        Some(Self { segments, exported: file.dynamic_symbols().filter_map(function).collect() })
+    }
+
+    /// Returns the address of an offset in the file.
+    fn address(&self, offset: u64) -> Option<u64> {
+        let of = |&&[from, length, _]: &&[u64; 3]| {
+            (from..=from.saturating_add(length)).contains(&offset)
+        };
+        self.segments.iter().find(of).map(|[from, _, address]| address.wrapping_add(offset - from))
+    }
+
+    /// Returns the name of the exported function that contains an address.
+    fn symbol(&self, address: u64) -> Option<&str> {
+        let of = |(from, length, _): &&(u64, u64, String)| {
+            (*from..from.saturating_add(*length)).contains(&address)
+        };
+        self.exported.iter().find(of).map(|(.., name)| name.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_no_parameters() {
+        for (name, short) in [
+            ("post_all", "post_all"),
+            ("__halo_MOD_exchange", "halo::exchange"),
+            ("_ZN4halo4postEPdi", "halo::post"),
+            ("_ZNK4halo4Comm5irecvEi", "halo::Comm::irecv"),
+            ("_ZN12_GLOBAL__N_14postEi", "(anonymous namespace)::post"),
+            ("main", "main"),
+        ] {
+            assert_eq!(short_name(name), short, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_module_is_found_by_its_build_id() {
+        let path = std::env::current_exe().unwrap();
+        let module = Module { build_id: build_id(&path), path: path.display().to_string() };
+        let other = Module { build_id: "00".to_owned(), ..module.clone() };
+        let missing = Module { path: "/nowhere".to_owned(), ..module.clone() };
+        let needed = [&module, &other, &missing].map(|of| (of.clone(), BTreeSet::from([64])));
+        let symbols = Symbols::of(&needed.into(), &BTreeSet::new());
+        let unread = [(missing, Unread::Absent), (other, Unread::Changed)];
+        assert_eq!(symbols.unread, unread.into());
+        assert!(symbols.at(&module, 65).is_empty());
+    }
+
+    #[test]
+    fn the_file_beside_the_traces_replaces_the_modules() {
+        let directory = tempfile::tempdir().unwrap();
+        let module = Module { build_id: String::new(), path: "/gone/app".to_owned() };
+        let line = Some(7);
+        let frame =
+            StackFrame { function: Some("f".to_owned()), file: Some("a.c".to_owned()), line };
+        let frames = BTreeMap::from([(9, vec![frame.clone()])]);
+        let known = BTreeMap::from([(module.clone(), frames)]);
+        Symbols { known, ..Symbols::default() }.write(directory.path()).unwrap();
+        let needed = BTreeMap::from([(module.clone(), BTreeSet::from([9]))]);
+        let directories = BTreeSet::from([directory.path().to_owned()]);
+        let symbols = Symbols::of(&needed, &directories);
+        assert_eq!((symbols.at(&module, 9), symbols.unread.len()), (&[frame][..], 0));
+        Symbols::remove(directory.path()).unwrap();
+        assert_eq!(Symbols::of(&needed, &directories).unread.len(), 1);
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Lists of callers, for programs whose calls of MPI are wrapped (`tcam run --sites N`).
+//!
+//! The unwinder of the system walks the stack, because it knows modules that are loaded later, and
+//! needs no frame pointers.
+#![allow(unsafe_code, reason = "the unwinder is called")]
+
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use crate::next::is_of_mpi;
+use crate::word::word;
+
+/// Number of callers of a place; 0 before the first call. The trampolines read it.
+pub(crate) static MODE: AtomicU32 = AtomicU32::new(0);
+/// Largest number of callers.
+const MOST: u32 = 16;
+/// Set in a word that has the number of a list instead of an address.
+const IS_LIST: u64 = 1 << 47;
+/// The address, or the number of a list, in a word.
+const PLACE: u64 = IS_LIST - 1;
+
+/// The lists of callers, each with its number.
+#[derive(Default)]
+struct Lists {
+    numbers: HashMap<Vec<u64>, u64>,
+    lists: Vec<Vec<u64>>,
+}
+
+static LISTS: LazyLock<Mutex<Lists>> = LazyLock::new(Mutex::default);
+
+/// Returns the word of a thread that calls the name `slot` and returns to `caller`. Keeps the word
+/// if a library of MPI calls.
+pub(crate) extern "C" fn changed(slot: u32, caller: usize) -> u64 {
+    let mut most = MODE.load(Ordering::Relaxed);
+    if most == 0 {
+        let given = std::env::var("FI_TCAM_TRACE_SITES").ok();
+        most = given.and_then(|text| text.parse().ok()).unwrap_or(1).clamp(1, MOST);
+        MODE.store(most, Ordering::Relaxed);
+    }
+    if is_of_mpi(caller) {
+        return word();
+    }
+    let name = u64::from(slot) << 48;
+    if most == 1 {
+        return name | caller as u64;
+    }
+    let list = walk(caller, most as usize);
+    let Lists { numbers, lists } = &mut *LISTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let number = *numbers.entry(list).or_insert_with_key(|list| {
+        lists.push(list.clone());
+        lists.len() as u64 - 1
+    });
+    name | IS_LIST | number
+}
+
+/// Returns the addresses to which a call of MPI returns, the innermost first.
+pub(crate) fn of(word: u64) -> Vec<u64> {
+    if word & IS_LIST == 0 {
+        return vec![word & PLACE];
+    }
+    let lists = LISTS.lock().unwrap_or_else(PoisonError::into_inner);
+    lists.lists.get((word & PLACE) as usize).cloned().unwrap_or_default()
+}
+
+/// A walk from `caller` outwards.
+struct Walk {
+    caller: u64,
+    most: usize,
+    found: Vec<u64>,
+}
+
+unsafe extern "C" {
+    fn _Unwind_Backtrace(
+        each: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+        to: *mut c_void,
+    ) -> c_int;
+    fn _Unwind_GetIP(context: *mut c_void) -> usize;
+}
+
+fn walk(caller: usize, most: usize) -> Vec<u64> {
+    const GO_ON: c_int = 0;
+    const END: c_int = 4;
+    unsafe extern "C" fn each(context: *mut c_void, to: *mut c_void) -> c_int {
+        // SAFETY: the unwinder passes its context and the pointer to the walk below.
+        let (address, walk) = unsafe { (_Unwind_GetIP(context) as u64, &mut *to.cast::<Walk>()) };
+        // The first frames are those of this library.
+        if !walk.found.is_empty() || address == walk.caller {
+            walk.found.push(address);
+        }
+        if walk.found.len() == walk.most { END } else { GO_ON }
+    }
+    let mut walk = Walk { caller: caller as u64, most, found: Vec::with_capacity(most) };
+    // SAFETY: the function has the type that the unwinder calls, and the walk lives longer.
+    unsafe {
+        _Unwind_Backtrace(each, (&raw mut walk).cast());
+    }
+    match walk.found.is_empty() {
+        true => vec![caller as u64],
+        false => walk.found,
+    }
+}
