@@ -614,6 +614,11 @@ impl<R: Clone, M> Device<R, M> {
         self.contexts().into_iter().filter_map(|context| context.recorder.as_mut())
     }
 
+    /// Informs the recorders that the program polled.
+    pub fn polled(&mut self) {
+        self.recorders().for_each(|recorder| recorder.polled());
+    }
+
     /// Informs the recorders that no operation was done for a while.
     pub fn idle(&mut self) {
         self.recorders().for_each(|recorder| recorder.idle());

@@ -47,6 +47,7 @@
 //! | error | peer number, nanoseconds | largest error of the times of the following messages of the peer |
 //! | thread | number, nanoseconds (2) | the thread of the following operations, and its processor time so far |
 //! | turn | | like thread, without the processor time: the number is in bits 31..6 |
+//! | poll | nanoseconds (2) | the end of a poll of the program, the first after messages, at this time since the header's start |
 //! | site | | the place in the program that called the following posts, sends, claims and discards: its number in bits 31..6, 0 for none |
 //! | text | 24 bytes (6) | part of an entry of the table of sites ([`Sites`]), of this length; the flag marks the last part |
 //!
@@ -58,8 +59,9 @@
 //! Sites are recorded only on request (`FI_TCAM_TRACE_SITES`), and make the trace one of version 8,
 //! which an older `tcam` refuses. Otherwise the two versions are alike.
 //!
-//! Sends and processor times are recorded only on request (`FI_TCAM_TRACE_SENDS`). Matching depends
-//! neither on them nor on threads.
+//! Sends, polls and processor times are recorded only on request (`FI_TCAM_TRACE_SENDS`). Matching
+//! depends neither on them nor on threads. Messages that came before a poll may be recorded after it,
+//! because a poll handles a part of them.
 //!
 //! The recorder writes into the window. When the window is full, the recorder appends a copy of it
 //! to the file, clears the first word of the window, and increments `laps`. So the youngest records
@@ -92,7 +94,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::code::{
     Address, Encoder, FILL, KEYS, MOST_REPEATS, MOST_SITES, Sink, later_record, put_error,
-    put_peer, put_site_number, put_thread, put_time, repeat_record, state, step_record,
+    put_peer, put_poll, put_site_number, put_thread, put_time, repeat_record, state, step_record,
 };
 use self::code::{Decoder, NoRecord, Record};
 pub use self::input::WORD;
@@ -195,6 +197,7 @@ pub struct Reader<R> {
     thread: Thread,
     site: u32,
     sites: Sites,
+    polled: Option<u64>,
     now: u64,
     /// Records read.
     position: u64,
@@ -243,6 +246,7 @@ impl<R: Read> Reader<R> {
             thread: Thread::default(),
             site: 0,
             sites: Sites::default(),
+            polled: None,
             now: 0,
             position: 0,
             at_end: false,
@@ -282,6 +286,12 @@ impl<R: Read> Reader<R> {
     #[must_use]
     pub fn site(&self) -> u32 {
         self.site
+    }
+
+    /// The time of the last poll, in nanoseconds since the start of the recording,
+    /// if there was one since the last call.
+    pub fn take_polled(&mut self) -> Option<u64> {
+        self.polled.take()
     }
 
     /// The sites named up to now.
@@ -328,6 +338,7 @@ impl<R: Read> Reader<R> {
                     self.errors.insert(number, error);
                 }
                 Ok(Record::Thread(thread)) => self.thread = thread,
+                Ok(Record::Poll(time)) => self.polled = Some(time),
                 Ok(Record::Site(number)) if number as usize <= self.sites.sites.len() => {
                     self.site = number;
                 }

@@ -556,3 +556,28 @@ fn entries_of_sites_that_name_nothing_are_damage() {
         "record 0 is damaged"
     );
 }
+
+#[test]
+fn polls_are_beside_the_operations() {
+    let op = |number| Op::Cancel(number);
+    let (mut bytes, mut encoder) = (header().to_bytes(), Encoder::default());
+    encoder.op(&mut bytes, &op(0)).unwrap();
+    put_poll(&mut bytes, 1 << 40).unwrap();
+    put_poll(&mut bytes, 1 << 41).unwrap();
+    encoder.op(&mut bytes, &op(1)).unwrap();
+    encoder.op(&mut bytes, &op(2)).unwrap();
+    put_poll(&mut bytes, 7).unwrap();
+    let mut reader = Reader::new(&bytes[..]).unwrap();
+    let mut told = Vec::new();
+    loop {
+        let next = reader.next().map(|next| next.unwrap());
+        told.push((next, reader.take_polled()));
+        if next.is_none() {
+            break;
+        }
+    }
+    let ops = [(0, None), (1, Some(1 << 41)), (2, None)];
+    let expected = ops.map(|(number, polled)| (Some((0, op(number))), polled));
+    assert_eq!(told[..3], expected);
+    assert_eq!(told[3..], [(None, Some(7))]);
+}

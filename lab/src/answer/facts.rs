@@ -11,6 +11,7 @@ use nic::trace::Header;
 use serde::Serialize;
 
 use crate::capacity::demand::{self, Demand};
+use crate::capacity::list_entries;
 use crate::capacity::{Judged, Knob, Need, PeakNeed, Sizes, curve, late, need};
 use crate::error::Error;
 use crate::experiment::fill::TimeWindow;
@@ -309,7 +310,7 @@ impl Needed {
 /// Returns text on the runs in Cassini's match mode *hardware*, with the default settings of the
 /// provider.
 fn hardware_mode(runs: &[&Found]) -> Result<String, Error> {
-    let demands = runs.iter().map(|run| demand::of(run, demand::PROVIDER));
+    let demands = runs.iter().map(|run| demand::of(run, list_entries::PROVIDER));
     let demands = demands.collect::<Result<Vec<_>, Error>>()?;
     let aborts: Vec<_> = demands.iter().filter_map(Demand::abort_text).collect();
     Ok(match aborts.first() {

@@ -8,8 +8,9 @@ use indicatif::ProgressBar;
 use nic::replay::Change;
 use nic::trace::Op;
 
-use super::list_entries::{Abort, ENGINES, ENTRIES, Element, ListEntries, UsesEntries};
+use super::list_entries::{Abort, ENGINES, Element, ListEntries, Provider, UsesEntries};
 use super::need::{Knob, Need};
+use super::polls::{self, BetweenPolls};
 use super::sends::Sends;
 use crate::error::Error;
 use crate::settings::Settings;
@@ -18,21 +19,6 @@ use crate::text::whole;
 use crate::traces::node::ByAddress;
 use crate::traces::together::Step;
 use crate::traces::{Found, JointReplay, Trace, play};
-
-/// Values of the provider on which the demand depends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Provider {
-    /// Bytes of the longest message that is sent eagerly: `RDZV_THRESHOLD` and `RDZV_GET_MIN`.
-    pub(crate) eager: u64,
-    /// Bytes of a longer message that are sent before it is matched (`RDZV_EAGER_SIZE`).
-    pub(crate) first_part: u64,
-    /// List entries of an engine that the job may use.
-    pub(crate) available: u64,
-}
-
-/// The values of libfabric 2.6 (`cxip_info.c:621`), for all entries of an engine.
-pub(crate) const PROVIDER: Provider =
-    Provider { eager: 16_384 + 2_049, first_part: 2_048, available: ENTRIES };
 
 /// What one endpoint demands at most. Each number may be of another moment.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +66,8 @@ pub(crate) struct Demand {
     pub(crate) hardware: ListEntries,
     pub(crate) hybrid: ListEntries,
     pub(crate) sends: KnownSends,
+    /// What comes between two polls; `None` if polls were not recorded.
+    pub(crate) between_polls: Option<BetweenPolls>,
 }
 
 impl Demand {
@@ -167,9 +155,9 @@ impl Endpoints {
 /// Computes the demand of a run.
 pub(crate) fn of(found: &Found, provider: Provider) -> Result<Demand, Error> {
     let settings = settings_of("cassini-hybrid");
-    let (demand, need) = play::with_bar(found, 2, |bar| {
+    let (demand, need, between_polls) = play::with_bar(found, 3, |bar| {
         let need = Need::of(found, &settings, Knob::Pool, bar)?;
-        Ok((replayed(found, provider, bar)?, need))
+        Ok((replayed(found, provider, bar)?, need, polls::of(found, provider, bar)?))
     })?;
     // A pool is divided equally among the engines.
     let an_engine = |pool: u64| pool.div_ceil(ENGINES as u64);
@@ -179,7 +167,7 @@ pub(crate) fn of(found: &Found, provider: Provider) -> Result<Demand, Error> {
         least: an_engine(need.pool.least).max(replayed.least),
         most: an_engine(need.pool.most).max(replayed.most),
     };
-    Ok(Demand { elements, ..demand })
+    Ok(Demand { elements, between_polls, ..demand })
 }
 
 /// Returns settings with a device and its parameters only.
@@ -309,5 +297,6 @@ fn replayed(traces: &[Trace], provider: Provider, bar: &ProgressBar) -> Result<D
         hardware,
         hybrid,
         sends,
+        between_polls: None,
     })
 }

@@ -24,6 +24,21 @@ pub(crate) const ENGINES: usize = 4;
 /// List entries of an engine (driver, `cass_pt.c:24`).
 pub(crate) const ENTRIES: u64 = 16_384;
 
+/// Values of the provider on which the demand depends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Provider {
+    /// Bytes of the longest message that is sent eagerly: `RDZV_THRESHOLD` and `RDZV_GET_MIN`.
+    pub(crate) eager: u64,
+    /// Bytes of a longer message that are sent before it is matched (`RDZV_EAGER_SIZE`).
+    pub(crate) first_part: u64,
+    /// List entries of an engine that the job may use.
+    pub(crate) available: u64,
+}
+
+/// The values of libfabric 2.6 (`cxip_info.c:621`), for all entries of an engine.
+pub(crate) const PROVIDER: Provider =
+    Provider { eager: 16_384 + 2_049, first_part: 2_048, available: ENTRIES };
+
 /// The modes that use list entries for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UsesEntries {

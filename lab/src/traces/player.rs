@@ -265,6 +265,13 @@ impl<'a> Player<'a> {
         self.source.reader.site()
     }
 
+    /// Returns the time of the last poll before the operation that was read last, in nanoseconds since
+    /// the start of the recording, if there was one since the last call. At the end of the trace,
+    /// returns that of the last poll.
+    pub(crate) fn take_polled(&mut self) -> Option<u64> {
+        self.source.reader.take_polled()
+    }
+
     /// Returns the times between which the last operation was made: its time, minus and plus the
     /// error of the clocks.
     pub(super) fn between(&self, timed: &Timed) -> (u64, u64) {

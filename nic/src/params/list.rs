@@ -363,8 +363,8 @@ parameters! {
         values: Values::Words(&["off", "on"]),
         default: "off",
         help: "on: traces also have the messages that are sent (destination, match bits and \
-               length), and the processor time of the thread of each operation. A stream of short \
-               messages becomes 10 percent slower.",
+               length), the polls that follow messages, and the processor time of the thread of each \
+               operation. A stream of short messages becomes 10 percent slower.",
     }
     trace_sites: usize {
         values: Values::Number(0, 16),

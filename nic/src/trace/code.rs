@@ -44,6 +44,7 @@ mod kind {
     pub(super) const ERROR: u32 = 24;
     pub(super) const SITE: u32 = 25;
     pub(super) const TEXT: u32 = 26;
+    pub(super) const POLL: u32 = 27;
 }
 
 /// A one-word record without an operation.
@@ -328,6 +329,15 @@ pub fn put_thread<S: Sink>(sink: &mut S, thread: Thread) -> Result<(), S::Error>
     }
 }
 
+/// Writes the time of a poll, in nanoseconds since the start of the recording.
+///
+/// # Errors
+/// There is no room.
+pub fn put_poll<S: Sink>(sink: &mut S, nanoseconds: u64) -> Result<(), S::Error> {
+    let [low, high] = halves(nanoseconds);
+    sink.put([kind::POLL, low, high])
+}
+
 /// Writes the number of the site of the following posts and sends; 0 for none.
 ///
 /// # Errors
@@ -381,6 +391,8 @@ pub(super) enum Record {
     Error(u32, u32),
     /// The thread of the following operations.
     Thread(Thread),
+    /// The time of a poll, in nanoseconds since the start of the recording.
+    Poll(u64),
     /// The site of the following posts and sends.
     Site(u32),
     /// An entry of the table of sites.
@@ -452,7 +464,7 @@ impl Decoder {
         let posts = matches!(kind, kind::POST | kind::POST_ANYWAY | kind::HELD);
         let aside = matches!(kind, kind::KEY | kind::TIME | kind::FILL | kind::PEER)
             || matches!(kind, kind::THREAD | kind::TURN | kind::STEP | kind::LATER | kind::ERROR)
-            || matches!(kind, kind::SITE | kind::TEXT);
+            || matches!(kind, kind::SITE | kind::TEXT | kind::POLL);
         let is_message = matches!(kind, kind::ARRIVE | kind::SEND);
         let takes_long = is_message || posts && self.multi.is_none();
         if !aside && (!posts && self.multi.is_some() || !takes_long && self.long.is_some()) {
@@ -505,6 +517,7 @@ impl Decoder {
                 let (number, is_device) = (head >> NUMBER, head & FLAG != 0);
                 return Ok(Record::Thread(Thread { number, is_device, cpu_ns: None }));
             }
+            kind::POLL => return Ok(Record::Poll(whole(take(words)?))),
             kind::SITE => return Ok(Record::Site(head >> NUMBER)),
             kind::TEXT => {
                 let words: [u32; TEXT_PART / 4] = take(words)?;

@@ -117,6 +117,9 @@ pub trait Recorder: Send {
     /// Without a call, an arrival has the time at which it is recorded.
     fn came(&mut self, _ns: u64, _error_ns: u32) {}
 
+    /// Called at the end of each poll of the program.
+    fn polled(&mut self) {}
+
     /// Called when no operation was done for a while. The recorder then reads the processor time of
     /// the thread with the next operation, if it records processor times.
     fn idle(&mut self) {}

@@ -62,6 +62,9 @@ impl Engine {
         if !self.tx.has_no_streams() && self.tx.pump(&mut self.peers, &mut self.completions) {
             progress = Progress::Some;
         }
+        if self.records_sends {
+            self.rx.device.lock().polled();
+        }
         if progress == Progress::Some {
             self.idle.note_found(own_count() > 1);
             if self.publisher.is_due() {

@@ -21,7 +21,7 @@ use nic::{
     params::Params,
     trace::{
         Address, Encoder, Header, Op, OpWord, Recorder, Sink, Stop, Thread, later_record,
-        put_error, put_peer, put_thread, put_time, step_record,
+        put_error, put_peer, put_poll, put_thread, put_time, step_record,
     },
 };
 
@@ -71,6 +71,8 @@ struct Trace<S> {
     came: u64,
     /// Largest error of that time in nanoseconds.
     error: u32,
+    /// True if messages were recorded since the last poll.
+    has_arrivals: bool,
     caller: LastCaller,
     /// Set if sends are recorded.
     pauses: Option<Pauses>,
@@ -149,6 +151,7 @@ impl<S: CallSites> Recorder for Trace<S> {
             self.idle();
         }
         let now = self.time(matches!(op, Op::Arrive(_)));
+        self.has_arrivals |= matches!(op, Op::Arrive(_));
         let has_site = matches!(op, Op::Post(_) | Op::PostAnyway(_) | Op::Held(_) | Op::Send(_));
         self.prepare(now, None, has_site);
         self.last = NONE;
@@ -169,6 +172,16 @@ impl<S: CallSites> Recorder for Trace<S> {
     #[inline]
     fn came(&mut self, ns: u64, error_ns: u32) {
         (self.came, self.error) = (ns, error_ns);
+    }
+
+    fn polled(&mut self) {
+        if self.has_arrivals && self.pauses.is_some() {
+            self.has_arrivals = false;
+            self.last = NONE;
+            self.seen = clock::now();
+            let time = self.seen.saturating_sub(self.started);
+            self.put(|_, file| put_poll(file, time));
+        }
     }
 
     fn idle(&mut self) {
@@ -222,6 +235,7 @@ impl<S: CallSites> Trace<S> {
             seen: started,
             came: 0,
             error: 0,
+            has_arrivals: false,
             caller: LastCaller::default(),
             pauses,
             sites,
@@ -253,6 +267,7 @@ impl<S: CallSites> Trace<S> {
 
     #[inline(never)]
     fn record_short(&mut self, now: u64, head: OpWord, bits: u64, ignore: u64, source: Source) {
+        self.has_arrivals |= head.is_arrival();
         let key = Key { bits, ignore, source };
         self.prepare(now, Some(head.kind()), head.has_site());
         self.put_error(source);

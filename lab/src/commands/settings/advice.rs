@@ -9,9 +9,10 @@
 //!             hardware  if g N <= A
 //!             software  if mode hybrid puts more than half of a rank's elements on the host
 //!             hybrid    otherwise
-//! OFLOW_BUF_SIZE   E + g B / OFLOW_BUF_MIN_POSTED for B bytes of unexpected messages, where E is
-//!                  the longest message that is sent eagerly: a buffer takes messages while it has
+//! OFLOW_BUF_SIZE   E + g W / OFLOW_BUF_MIN_POSTED for W bytes of unexpected messages between two
+//!                  polls, where E is the longest message that is sent eagerly: a buffer takes messages while it has
 //!                  room for one of E bytes (cxip_msg_hpc.c:1135)
+//! DEFAULT_CQ_SIZE  2 g V for V events between two polls: above half of its slots, sends wait
 //! DEFAULT_TX_SIZE  g O + 64 for O sends by rendezvous without a match
 //! ```
 //! Of several runs, the largest number counts.
@@ -24,6 +25,7 @@ use super::assignments::Assignment;
 use super::cxi::{self, Memory, binary};
 use super::stacks::{Defaults, Mode, Stack};
 use super::variables::PREFIX;
+use crate::capacity::BetweenPolls;
 use crate::capacity::demand::{Demand, KnownSends, OfEndpoint};
 use crate::capacity::list_entries::{self, ListEntries, UsesEntries};
 use crate::results::ranks;
@@ -40,6 +42,10 @@ const STEP: u64 = 64 << 10;
 const SMALLEST_BUFFER: u64 = 1 << 20;
 /// Largest buffer that is proposed. Our choice.
 const LARGEST_BUFFER: u64 = 64 << 20;
+/// Default of `FI_CXI_CQ_FILL_PERCENT` (`cxip_info.c:1159`).
+const FILL_PERCENT: u64 = 50;
+/// Slots of an event queue in a huge page of 2 MiB.
+const HUGE_PAGE: u64 = 32_768;
 /// Default of `FI_UNIVERSE_SIZE` (libfabric, src/fabric.c).
 const UNIVERSE: u32 = 256;
 
@@ -94,6 +100,10 @@ pub(super) struct Needs {
     pub(super) unexpected_bytes: Range<u64>,
     /// `None` if sends were not recorded.
     pub(super) open_sends: Option<Range<u64>>,
+    /// Events, and bytes of unexpected messages, that come between two polls of a rank; `None` if
+    /// polls were not recorded.
+    pub(super) events_between_polls: Option<Range<u64>>,
+    pub(super) bytes_between_polls: Option<Range<u64>>,
 }
 
 /// Settings with their reasons. `--json` prints this.
@@ -154,6 +164,13 @@ pub(super) fn of_endpoints(runs: &[Demand], number: impl Fn(&OfEndpoint) -> u64)
     Range::of(runs.iter().map(|run| run.endpoints.iter().map(&number).max().unwrap_or(0)))
 }
 
+/// Returns the range over all runs of what comes between two polls, or `None` if a run has no polls.
+fn between_polls(runs: &[Demand], number: impl Fn(&BetweenPolls) -> u64) -> Option<Range<u64>> {
+    let numbers: Option<Vec<_>> =
+        runs.iter().map(|run| run.between_polls.as_ref().map(&number)).collect();
+    Some(Range::of(numbers?.into_iter()))
+}
+
 pub(super) fn basis(of: Range<u64>) -> Basis {
     if of.is_one() { Basis::EachRun } else { Basis::LargestRun }
 }
@@ -168,20 +185,7 @@ pub(super) fn of(runs: &[Demand], given: Given) -> Advice {
     settings.extend(buffers(mode, &needs, given));
     let mut notes = Vec::new();
     settings.push(sends(runs, &needs, given, &mut notes));
-    let aborts = runs.iter().any(|run| run.hardware.abort.is_some());
-    let mut reason = "events between two polls are not recorded".to_owned();
-    if aborts || needs.receives.most > RECEIVE_IDS {
-        reason += "; a larger queue does not help here, because receives wait for list entries and not \
-                   for events";
-    }
-    settings.push(Setting {
-        name: format!("{PREFIX}DEFAULT_CQ_SIZE"),
-        value: defaults.cq_size.to_string(),
-        is_change: false,
-        is_needed: false,
-        basis: Basis::NotRecorded,
-        reason,
-    });
+    settings.push(event_queue(runs, &needs, given));
     let flow = runs.iter().any(|run| run.hardware.endpoints.iter().any(|of| of.moves > 0));
     if mode == Mode::Hardware && flow && given.ranks > UNIVERSE {
         settings.push(Setting {
@@ -226,6 +230,8 @@ impl Needs {
             unexpected: of_endpoints(runs, |of| of.unexpected),
             unexpected_bytes: of_endpoints(runs, |of| of.buffered),
             open_sends: known.then(|| of_endpoints(runs, |of| of.open_sends)),
+            events_between_polls: between_polls(runs, |of| of.events),
+            bytes_between_polls: between_polls(runs, |of| of.bytes),
         }
     }
 }
@@ -345,12 +351,16 @@ fn preemptive(mode: Mode, runs: &[Demand], given: Given) -> Option<[Setting; 2]>
 /// Returns the sizes of the buffers of a mode.
 fn buffers(mode: Mode, needs: &Needs, given: Given) -> Vec<Setting> {
     let values = given.stack.values();
-    let bytes = needs.unexpected_bytes;
+    // Without polls, those that wait at one moment are the most that a program without them has.
+    let (bytes, when) = match needs.bytes_between_polls {
+        Some(bytes) => (bytes, "between two polls"),
+        None => (needs.unexpected_bytes, "at one moment"),
+    };
     let of = |name: &str, size: u64, posted: u64| {
         let each = given.with_margin(bytes.most).div_ceil(posted);
         let needed = (given.eager() + each).max(SMALLEST_BUFFER).next_multiple_of(STEP);
         let (is_needed, value) = (needed > size, needed.min(LARGEST_BUFFER).max(size.min(needed)));
-        let unexpected = format!("{} of unexpected messages at most", binary(bytes.most));
+        let unexpected = format!("{} of unexpected messages {when} at most", binary(bytes.most));
         let stack = format!("the stack has {posted} buffers of {}", binary(size));
         let reason = match (needed > LARGEST_BUFFER, is_needed) {
             (true, _) => format!(
@@ -359,7 +369,7 @@ fn buffers(mode: Mode, needs: &Needs, given: Given) -> Vec<Setting> {
                 binary(needed),
                 binary(values.rdzv_eager_size)
             ),
-            (_, true) => format!("{unexpected}: {stack}, and senders would wait for a poll"),
+            (_, true) => format!("{unexpected}: {stack}, and senders would wait"),
             (_, false) => format!("{unexpected}: {stack}, and smaller ones save memory"),
         };
         Setting {
@@ -377,6 +387,39 @@ fn buffers(mode: Mode, needs: &Needs, given: Given) -> Vec<Setting> {
         Mode::Hardware => vec![overflow],
         Mode::Hybrid => vec![overflow, request],
         Mode::Software => vec![request],
+    }
+}
+
+/// Returns the number of slots of an event queue.
+fn event_queue(runs: &[Demand], needs: &Needs, given: Given) -> Setting {
+    let has = given.stack.values().cq_size;
+    let aborts = runs.iter().any(|run| run.hardware.abort.is_some());
+    let other = match aborts || needs.receives.most > RECEIVE_IDS {
+        true => {
+            "; a larger queue does not help here, because receives wait for list entries and not for \
+             events"
+        }
+        false => "",
+    };
+    let (value, basis, reason) = match needs.events_between_polls {
+        None => (has, Basis::NotRecorded, "events between two polls are not recorded".to_owned()),
+        Some(events) => {
+            // Above this share of its slots, a queue holds sends and probes back.
+            let needed = given.with_margin(events.most).saturating_mul(100 / FILL_PERCENT);
+            let reason = format!(
+                "{} come between two polls at most, and above {FILL_PERCENT} % of the queue sends wait",
+                count(events.most, "event")
+            );
+            (needed.max(1).next_multiple_of(HUGE_PAGE), basis(events), reason)
+        }
+    };
+    Setting {
+        name: format!("{PREFIX}DEFAULT_CQ_SIZE"),
+        value: value.to_string(),
+        is_change: value != has,
+        is_needed: value > has,
+        basis,
+        reason: reason + other,
     }
 }
 
