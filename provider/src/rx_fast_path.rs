@@ -31,11 +31,12 @@ pub(crate) struct RxFastPath {
 }
 
 impl RxFastPath {
-    /// Creates the rx fast path. Returns `None` if the device is part of the engine, or if receives
-    /// belong to a shared context. Also returns `None` for a context of a scalable endpoint, which
-    /// may close and open again with other receive settings.
+    /// Creates the rx fast path. Returns `None` if one thread at a time uses the endpoint, or if
+    /// receives belong to a shared context. Also returns `None` for a context of a scalable
+    /// endpoint, which may close and open again with other receive settings.
     pub(crate) fn of(engine: &Engine) -> Option<Self> {
-        let device = engine.rx.device.own_outside_engine().filter(|_| !engine.is_context)?;
+        let device = engine.rx.device.own();
+        let device = device.filter(|_| engine.domain.locked && !engine.is_context)?;
         Some(Self {
             device: Arc::clone(device),
             av: Arc::clone(engine.peers.av.as_ref()?),

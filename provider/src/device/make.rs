@@ -98,12 +98,6 @@ pub(crate) fn matching(
     locked: bool,
 ) -> Result<(Matching, u32)> {
     let (device, processes) = device(params, directed, node_pool, opened)?;
-    let matching = match locked {
-        false => Matching::InEngine(device),
-        true => {
-            let shared = Shared::new(device, Flow::from_params(params), true);
-            Matching::OutsideEngine(Arc::new(shared))
-        }
-    };
-    Ok((matching, processes))
+    let shared = Shared::new(device, Flow::from_params(params), locked);
+    Ok((Matching::Own(Arc::new(shared)), processes))
 }

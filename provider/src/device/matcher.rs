@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Where an endpoint's messages are matched: in its own device, or in that of a shared context.
 //!
-//! If several threads use an endpoint, its device is not part of its engine: a receive is posted
+//! A device is not part of the engine. If several threads use an endpoint, a receive is posted
 //! without the lock of the engine, while another thread sends, polls or copies. Lock order: engine,
 //! then device.
 //!
@@ -13,10 +13,7 @@
 use std::{fmt::Debug, sync::Arc};
 
 use channel::contract::Came;
-use nic::{
-    device::Device,
-    message::{Envelope, Grant},
-};
+use nic::message::{Envelope, Grant};
 
 use super::{
     carried::{Kept, RecvOp},
@@ -25,14 +22,11 @@ use super::{
 
 /// Where an endpoint's messages are matched.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "each search would follow one more pointer")]
 pub(crate) enum Matching {
-    /// In the engine: one thread at a time uses the endpoint.
-    InEngine(Device<RecvOp, Kept>),
-    /// Outside of the engine: several threads use the endpoint.
-    OutsideEngine(Arc<Shared>),
+    /// In the endpoint's own device.
+    Own(Arc<Shared>),
     /// In a shared context. The endpoint's own device still records sends.
-    Context(Member, Box<Self>),
+    Context(Member, Arc<Shared>),
 }
 
 /// The membership of an endpoint in a shared context.
@@ -92,61 +86,42 @@ impl Matching {
     }
 
     #[inline]
-    pub(crate) fn lock(&mut self) -> Matcher<'_> {
-        match self {
-            Self::InEngine(device) => Matcher::Own(device),
-            Self::OutsideEngine(shared) | Self::Context(Member { shared, .. }, _) => shared.lock(),
-        }
+    pub(crate) fn lock(&self) -> Matcher<'_> {
+        self.device().lock()
     }
 
     /// Locks the endpoint's own device, even if messages are matched in a shared context.
-    pub(crate) fn lock_own(&mut self) -> Matcher<'_> {
-        match self {
-            Self::Context(_, own) => own.lock(),
-            own => own.lock(),
-        }
+    pub(crate) fn lock_own(&self) -> Matcher<'_> {
+        let (Self::Own(own) | Self::Context(_, own)) = self;
+        own.lock()
     }
 
-    /// Returns the device in the engine, if one thread at a time uses the endpoint and its receives
-    /// do not belong to a shared context.
+    /// Returns the device that matches the endpoint's messages.
     #[inline]
-    pub(crate) fn own_in_engine(&mut self) -> Option<&mut Device<RecvOp, Kept>> {
+    pub(crate) fn device(&self) -> &Shared {
+        let (Self::Own(shared) | Self::Context(Member { shared, .. }, _)) = self;
+        shared
+    }
+
+    /// Returns the own device; `None` if receives belong to a shared context.
+    #[inline]
+    pub(crate) fn own(&self) -> Option<&Arc<Shared>> {
         match self {
-            Self::InEngine(device) => Some(device),
-            _ => None,
+            Self::Own(own) => Some(own),
+            Self::Context(..) => None,
         }
     }
 
-    /// Returns the own device, if it is outside of the engine and receives do not belong to a
-    /// shared context.
-    pub(crate) fn own_outside_engine(&self) -> Option<&Arc<Shared>> {
-        match self {
-            Self::OutsideEngine(shared) => Some(shared),
-            _ => None,
-        }
-    }
-
-    /// For a process that exits: returns false if a thread is in the middle of a call that uses a
-    /// device outside of the engine, and does not end this call in time.
+    /// For a process that exits: returns false if a thread is in the middle of a call that uses the
+    /// device, and does not end this call in time.
     pub(crate) fn is_free_at_exit(&self) -> bool {
-        self.counts_parts().is_none_or(|shared| shared.lock_at_exit().is_some())
-    }
-
-    /// Returns the device that counts the messages in progress into multi-receive buffers; `None`
-    /// if the engine counts them.
-    pub(crate) fn counts_parts(&self) -> Option<&Arc<Shared>> {
-        match self {
-            Self::InEngine(_) => None,
-            Self::OutsideEngine(shared) | Self::Context(Member { shared, .. }, _) => Some(shared),
-        }
+        self.device().lock_at_exit().is_some()
     }
 
     /// Notes that this endpoint no longer watches a peer for receives that name it.
     /// [`Shared::post`] returns the peer again for the next such receive.
-    pub(crate) fn unwatch(&mut self, peer: u32) {
-        if let Some(shared) = self.counts_parts() {
-            shared.unwatch(peer);
-        }
+    pub(crate) fn unwatch(&self, peer: u32) {
+        self.device().unwatch(peer);
     }
 
     /// Returns whether messages are matched in the device of a shared context.
@@ -157,8 +132,8 @@ impl Matching {
 
     /// Matches messages in the device of a shared context from now on.
     pub(crate) fn share(&mut self, member: Member) {
-        let own = std::mem::replace(self, Self::OutsideEngine(Arc::clone(&member.shared)));
-        *self = Self::Context(member, Box::new(own));
+        let (Self::Own(own) | Self::Context(_, own)) = self;
+        *self = Self::Context(member, Arc::clone(own));
     }
 
     /// Returns the number of this endpoint in the shared context, as holder of the messages that it

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A device that is used without the lock of an engine: that of an endpoint with several threads,
-//! or that of a shared receive context. It has one lock, or none if one thread at a time uses it.
+//! The device of an endpoint, or of a shared receive context. It has a lock, or none if one thread at
+//! a time uses it.
 
 use std::{
     collections::HashMap,
@@ -23,54 +23,50 @@ use super::{
 };
 
 /// Exclusive use of a device.
-pub(crate) enum Matcher<'a> {
-    Own(&'a mut Device<RecvOp, Kept>),
-    Shared(SerialGuard<'a, LockedDevice>),
-}
+pub(crate) struct Matcher<'a>(SerialGuard<'a, LockedDevice>);
 
 impl Deref for Matcher<'_> {
     type Target = Device<RecvOp, Kept>;
 
     #[inline]
     fn deref(&self) -> &Self::Target {
-        match self {
-            Self::Own(device) => device,
-            Self::Shared(state) => &state.device,
-        }
+        &self.0.device
     }
 }
 
 impl DerefMut for Matcher<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
-        match self {
-            Self::Own(device) => device,
-            Self::Shared(state) => &mut state.device,
-        }
+        &mut self.0.device
     }
 }
 
 impl Matcher<'_> {
+    /// See [`Flow::posted`].
+    #[inline]
+    pub(crate) fn posted(&mut self, tagged: bool) {
+        self.0.receives.flow.posted(tagged);
+    }
+
+    /// See [`Flow::hold_post`].
+    pub(crate) fn hold_post(&mut self, tagged: bool) -> Result<()> {
+        self.0.receives.flow.hold_post(tagged)
+    }
+
     /// Notes that data will go into a receive's buffer, or an error to its queue, and releases the
     /// device.
     #[inline(always)]
-    pub(crate) fn begin(self, op: &RecvOp, last: bool) {
-        match self {
-            Self::Own(_) => {}
-            Self::Shared(mut state) => state.receives.begin(op, last),
-        }
+    pub(crate) fn begin(mut self, op: &RecvOp, last: bool) {
+        self.0.receives.begin(op, last);
     }
 
     /// Does the same as [`Matcher::begin`] for several receives, each with its last data.
-    pub(crate) fn begin_all<'o>(self, ops: impl Iterator<Item = &'o RecvOp>) {
-        match self {
-            Self::Own(_) => {}
-            Self::Shared(mut state) => ops.for_each(|op| state.receives.begin(op, true)),
-        }
+    pub(crate) fn begin_all<'o>(mut self, ops: impl Iterator<Item = &'o RecvOp>) {
+        ops.for_each(|op| self.0.receives.begin(op, true));
     }
 }
 
-/// A device that is used without the lock of an engine.
+/// A device, and the state of its receives.
 #[derive(Debug)]
 pub(crate) struct Shared(Serial<LockedDevice>);
 
@@ -106,14 +102,15 @@ impl Shared {
         Self(Serial::new(LockedDevice { device, receives: ReceiveState::new(flow) }, locked))
     }
 
+    #[inline]
     pub(crate) fn lock(&self) -> Matcher<'_> {
-        Matcher::Shared(self.0.lock())
+        Matcher(self.0.lock())
     }
 
     /// Locks the device when the process exits. Returns `None` if another thread does not release
     /// it in time, because it may never do so.
     pub(crate) fn lock_at_exit(&self) -> Option<Matcher<'_>> {
-        self.0.lock_at_exit().map(Matcher::Shared)
+        self.0.lock_at_exit().map(Matcher)
     }
 
     /// Ends a message that [`Matcher::begin`] announced. Returns whether its completion must return
@@ -223,12 +220,18 @@ impl ReceiveState {
     }
 
     /// See [`Matcher::begin`].
+    #[inline(always)]
     fn begin(&mut self, op: &RecvOp, last: bool) {
         if op.multi {
-            let parts = self.parts.entry((op.context, op.buffer.addr())).or_default();
-            parts.under_way += 1;
-            parts.ended |= last;
+            self.begin_part(op, last);
         }
+    }
+
+    #[cold]
+    fn begin_part(&mut self, op: &RecvOp, last: bool) {
+        let parts = self.parts.entry((op.context, op.buffer.addr())).or_default();
+        parts.under_way += 1;
+        parts.ended |= last;
     }
 
     /// Undoes [`Self::begin`]: nothing goes into the receive's buffer.

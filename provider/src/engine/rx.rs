@@ -95,12 +95,13 @@ impl Rx {
         }
     }
 
-    /// Posts a receive. This is inlined, like the functions that it calls. Otherwise the operation
-    /// would be copied from call to call, and each copy would wait for the store buffer.
+    /// Posts a receive in a thread that holds the engine. This is inlined, like the functions that it
+    /// calls. Otherwise the operation would be copied from call to call, and each copy would wait for
+    /// the store buffer.
     ///
     /// # Errors
-    /// Those of [`RecvSettings::receive`] and [`Self::post_outside_engine`], and those of
-    /// [`Flow::hold_post`] if the table has no room for the receive.
+    /// `EOPNOTSUPP` if receives belong to a shared context, those of [`RecvSettings::receive`], and
+    /// those of [`Flow::hold_post`] if the table has no room for the receive.
     #[inline(always)]
     pub(super) fn post(
         &mut self,
@@ -111,52 +112,27 @@ impl Rx {
     ) -> Result<()> {
         let tagged = op.tag.is_some();
         let mut receive = self.settings.receive(op, source, completions.work())?;
-        let Some(device) = self.device.own_in_engine() else {
-            // The call gets a copy. If `receive` itself were borrowed, all its fields would be
-            // stored, even if the call is not made.
-            return self.post_outside_engine(peers, completions, tagged, receive.clone());
-        };
+        let mut device = self.device.own().ok_or(Errno::EOPNOTSUPP)?.lock();
         let mut posted = device.context(tagged).post(&mut receive);
         if let Post::Pending = posted {
-            self.flow.posted(tagged);
+            device.posted(tagged);
             return Ok(());
         }
         loop {
             match posted {
                 Post::Pending => return Ok(()),
-                Post::HeldBack => self.flow.hold_post(tagged)?,
+                Post::HeldBack => device.hold_post(tagged)?,
                 Post::Matched { grant, envelope, message, again } => {
+                    device.begin(&grant.data, grant.last);
                     self.deliver_kept(peers, completions, grant, &envelope, message);
                     if !again {
                         return Ok(());
                     }
+                    device = self.device.lock();
                 }
             }
-            posted = self.device.lock_own().context(tagged).post_anyway(&mut receive);
+            posted = device.context(tagged).post_anyway(&mut receive);
         }
-    }
-
-    /// Posts a receive to the device outside of the engine, in a thread that holds the engine. Such
-    /// a receive is triggered or deferred work, or comes from a context of a scalable endpoint.
-    ///
-    /// # Errors
-    /// `EOPNOTSUPP` if receives belong to a shared context, and those of
-    /// [`Shared::post`](crate::device::shared::Shared::post).
-    #[cold]
-    fn post_outside_engine(
-        &mut self,
-        peers: &mut Peers,
-        completions: &mut Completions,
-        tagged: bool,
-        mut receive: Receive<RecvOp>,
-    ) -> Result<()> {
-        // Receives of a shared context are posted to the context, not to its endpoints.
-        let shared = self.device.own_outside_engine().map(Arc::clone).ok_or(Errno::EOPNOTSUPP)?;
-        shared.post(tagged, &mut receive, |grant, envelope, message| {
-            self.deliver_kept(peers, completions, grant, envelope, message);
-            true
-        })?;
-        Ok(())
     }
 
     /// Gives a kept message to its receive, and answers the sender if it waits for an answer. If
@@ -206,7 +182,7 @@ impl Rx {
             if let Some(receive) = cancelled {
                 device.begin(&receive.data, true);
                 let bits = receive.key.bits;
-                self.fail(completions, &receive.data, (tagged, bits), true, Errno::ECANCELED);
+                self.fail(completions, &receive.data, (tagged, bits), Errno::ECANCELED);
                 return Ok(());
             }
         }
@@ -234,7 +210,7 @@ impl Rx {
         if message_flags.contains(Flags::DATA) {
             completion_flags |= flags::REMOTE_CQ_DATA;
         }
-        if op.multi && self.end_part(op, grant.last) {
+        if op.multi && self.device.device().end(op) {
             completion_flags |= flags::MULTI_RECV;
         }
         let completion = Completion {
@@ -259,18 +235,17 @@ impl Rx {
     }
 
     /// Reports a receive that failed. `tagged` and `bits` are those of its message or, without a
-    /// message, of the receive. `last`: no further message goes into its buffer.
+    /// message, of the receive.
     #[cold]
     fn fail(
         &mut self,
         completions: &mut Completions,
         op: &RecvOp,
         (tagged, bits): (bool, u64),
-        last: bool,
         errno: Errno,
     ) {
         let mut completion_flags = flags::RECV | if tagged { flags::TAGGED } else { flags::MSG };
-        if op.multi && self.end_part(op, last) {
+        if op.multi && self.device.device().end(op) {
             completion_flags |= flags::MULTI_RECV;
         }
         let completion = Completion {
@@ -287,27 +262,7 @@ impl Rx {
     fn fail_long(&mut self, completions: &mut Completions, recv: &LongRecv, errno: Errno) {
         let LongRecv { grant, envelope, about, .. } = recv;
         let message = (about.flags.contains(Flags::TAGGED), envelope.bits);
-        self.fail(completions, &grant.data, message, grant.last, errno);
-    }
-
-    /// Returns whether the buffer of a multi-receive is returned to the application now that a
-    /// message into it has ended. `last`: no further message goes into the buffer.
-    fn end_part(&mut self, op: &RecvOp, last: bool) -> bool {
-        match self.device.counts_parts() {
-            None => last && !self.defer_release(op),
-            Some(shared) => shared.end(op),
-        }
-    }
-
-    /// Leaves the return of a multi-receive buffer to another message that is still being received
-    /// into it. Returns whether such a message exists.
-    fn defer_release(&mut self, op: &RecvOp) -> bool {
-        let mut grants = self.transfers.iter_mut().map(|(_, transfer)| &mut transfer.recv.grant);
-        let other = grants.find(|grant| {
-            let other = &grant.data;
-            other.multi && other.context == op.context && other.buffer.addr() == op.buffer.addr()
-        });
-        other.map(|grant| grant.last = true).is_some()
+        self.fail(completions, &grant.data, message, errno);
     }
 
     /// Drops posted receives without completions. `at_once`: also drops the receives of long
@@ -328,7 +283,7 @@ impl Rx {
             for recv in self.take_long() {
                 completions.forget_work(recv.grant.data.work);
                 if recv.grant.data.multi {
-                    self.end_part(&recv.grant.data, recv.grant.last);
+                    self.device.device().end(&recv.grant.data);
                 }
                 if recv.is_current(peers) {
                     let errno = Errno::ECONNABORTED.get() as u64;
@@ -387,7 +342,7 @@ impl Rx {
             };
             for receive in directed {
                 let message = (tagged, receive.key.bits);
-                self.fail(completions, &receive.data, message, true, Errno::ECONNABORTED);
+                self.fail(completions, &receive.data, message, Errno::ECONNABORTED);
             }
         }
     }
@@ -540,7 +495,7 @@ impl Rx {
         let mut device = self.device.lock();
         let Some(receive) = device.context(tagged).cancel(is_for) else { return false };
         device.begin(&receive.data, true);
-        self.fail(completions, &receive.data, (tagged, header.bits), true, Errno::ECRC);
+        self.fail(completions, &receive.data, (tagged, header.bits), Errno::ECRC);
         true
     }
 }
