@@ -67,13 +67,14 @@ book: ## the documents as a book, into target/book/html; needs mdBook
 
 install: ## PREFIX=/usr/local
 	@sh -c '. tests/lib/setup.sh && need_cargo' tests/lib/setup.sh
-	cargo build --profile $(PROFILE) -p tcam-provider -p tcam-sites -p tcam-lab
+	cargo build --profile $(PROFILE) -p tcam-provider -p tcam-sites -p tcam-sites-large -p tcam-lab
 	@$(MAKE) --no-print-directory install-built
 
 # The list of installed files, also of the tarball and the .deb.
 install-built:
 	install -D -m 644 "$(BUILT)/libtcam_fi.so" $(TO)$(LIBDIR)/libfabric/libtcam-fi.so
 	install -D -m 644 "$(BUILT)/libtcam_sites.so" $(TO)$(LIBDIR)/libfabric/libtcam-sites.so
+	install -D -m 644 "$(BUILT)/libtcam_sites_large.so" $(TO)$(LIBDIR)/libfabric/libtcam-sites-large.so
 	install -D -m 755 "$(BUILT)/tcam" $(TO)$(PREFIX)/bin/tcam
 	install -D -m 644 docs/fi_tcam.7 $(TO)$(PREFIX)/share/man/man7/fi_tcam.7
 	install -D -m 644 docs/tcam.1 $(TO)$(PREFIX)/share/man/man1/tcam.1

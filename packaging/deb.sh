@@ -9,7 +9,7 @@ rm -rf "$tree"
 libraries=/usr/lib/$(uname -m)-linux-gnu
 install_wheel DESTDIR="$tree" PREFIX=/usr LIBDIR="$libraries"
 mkdir -p "$tree/usr/lib/libfabric" "$tree/DEBIAN"
-for file in libtcam-fi.so libtcam-sites.so; do
+for file in libtcam-fi.so libtcam-sites.so libtcam-sites-large.so; do
     ln -s "..${libraries#/usr/lib}/libfabric/$file" "$tree/usr/lib/libfabric/"
 done
 install -D -m 644 LICENSE "$tree/usr/share/doc/tcam/copyright"

@@ -26,8 +26,9 @@ install_wheel() {
     mv "$built"/wheel/tcam-*.data/scripts/tcam "$built/tcam"
     mv "$built"/wheel/tcam-*.data/data/lib/libfabric/libtcam-fi.so "$built/libtcam_fi.so"
     mv "$built"/wheel/tcam-*.data/data/lib/libfabric/libtcam-sites.so "$built/libtcam_sites.so"
+    mv "$built"/wheel/tcam-*.data/data/lib/libfabric/libtcam-sites-large.so "$built/libtcam_sites_large.so"
     make -s install-built BUILT="$built" "$@"
-    glibc=$(objdump -T "$built/tcam" "$built/libtcam_fi.so" "$built/libtcam_sites.so" |
+    glibc=$(objdump -T "$built/tcam" "$built/libtcam_fi.so" "$built"/libtcam_sites*.so |
         grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1 | cut -d_ -f2)
     rm -rf "$built"
 }

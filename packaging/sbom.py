@@ -9,7 +9,7 @@ import pathlib
 import subprocess
 import tomllib
 
-ROOTS = "tcam-provider", "tcam-sites", "tcam-lab"
+ROOTS = "tcam-provider", "tcam-sites", "tcam-sites-large", "tcam-lab"
 
 
 def output(*words):

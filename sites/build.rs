@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Writes the trampolines: one for each name of each function of MPI that can post a receive or
-//! send a message. A call that waits counts, because collective operations go on inside it.
+//! send a message. A call that waits counts, because collective operations go on inside it. Those of
+//! functions with large counts are in a library of their own (`large`).
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -62,12 +63,15 @@ fn names(function: &str) -> [String; 10] {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut list, mut functions, mut trampolines) = (String::new(), String::new(), String::new());
+    let is_large = std::env::var("CARGO_PKG_NAME")?.ends_with("large");
     let mut slot = 0;
     for function in FUNCTIONS.split_whitespace() {
         writeln!(functions, "c\"MPI_{function}\",")?;
         for name in names(function) {
             writeln!(list, "c\"{name}\",")?;
-            writeln!(trampolines, "trampoline!({name}, {slot});")?;
+            if is_large == (name.ends_with("_c") || name.contains("_c_f08")) {
+                writeln!(trampolines, "trampoline!({name}, {slot});")?;
+            }
             slot += 1;
         }
     }
@@ -81,6 +85,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     std::fs::write(out.join("names.rs"), names)?;
     std::fs::write(out.join("trampolines.rs"), trampolines)?;
-    println!("cargo::rerun-if-changed=build.rs");
     Ok(())
 }

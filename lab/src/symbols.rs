@@ -174,17 +174,18 @@ fn frames_at(loader: &Loader, address: u64) -> Vec<StackFrame> {
     let Ok(frames) = loader.find_frames(address) else { return Vec::new() };
     let frame = |frame: addr2line::Frame<'_, _>| {
         let location = frame.location.as_ref();
-        let function = frame
-            .function
-            .as_ref()
-            .and_then(|name| name.demangle().ok().map(|name| short_name(&name)));
+        let named = frame.function.as_ref().and_then(|name| name.demangle().ok());
         Ok(StackFrame {
-            function,
+            function: named.map(|name| short_name(&name)),
             file: location.and_then(|of| of.file).map(str::to_owned),
             line: location.and_then(|of| of.line).filter(|line| *line > 0),
         })
     };
-    let frames: Vec<StackFrame> = frames.map(frame).collect().unwrap_or_default();
+    let mut frames: Vec<StackFrame> = frames.map(frame).collect().unwrap_or_default();
+    // Functions with the same code may share the debug information of one of them.
+    if let Some(StackFrame { function: function @ None, .. }) = frames.last_mut() {
+        *function = loader.find_symbol(address).map(short_name);
+    }
     if frames.iter().any(|frame| frame.file.is_some()) { frames } else { Vec::new() }
 }
 
@@ -196,6 +197,9 @@ fn short_name(name: &str) -> String {
     if let Some((module, procedure)) = name.strip_prefix("__").and_then(|of| of.split_once("_MOD_"))
     {
         return format!("{module}::{procedure}");
+    }
+    if let Some(method) = cython_name(name) {
+        return method;
     }
     let name = name.split(" [clone").next().unwrap_or(name).trim_end_matches(" const");
     if !name.ends_with(')') {
@@ -209,6 +213,29 @@ fn short_name(name: &str) -> String {
     // A template has its result before its name.
     let called = name[..open.unwrap_or(name.len())].trim();
     called.to_owned()
+}
+
+/// Returns the name of a method in a module that Cython compiled: `mpi4py.MPI.Comm.Irecv` for
+/// `__pyx_pw_6mpi4py_3MPI_4Comm_79Irecv`.
+fn cython_name(name: &str) -> Option<String> {
+    let prefixes = ["__pyx_pw_", "__pyx_pf_", "__pyx_f_"];
+    let mut rest = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix))?;
+    let mut parts = Vec::new();
+    loop {
+        let (digits, text) = rest.split_at(rest.find(|char: char| !char.is_ascii_digit())?);
+        let length: usize = digits.parse().ok().filter(|_| text.is_ascii()).unwrap_or(0);
+        match text.split_at_checked(length) {
+            Some((part, next)) if length > 0 && next.starts_with('_') => {
+                parts.push(part);
+                rest = &next[1..];
+            }
+            // The last number counts the methods.
+            _ => {
+                parts.push(text);
+                return Some(parts.join("."));
+            }
+        }
+    }
 }
 
 /// Segments and exported functions of a file.
@@ -266,6 +293,9 @@ mod tests {
             ("_ZNK4halo4Comm5irecvEi", "halo::Comm::irecv"),
             ("_ZN12_GLOBAL__N_14postEi", "(anonymous namespace)::post"),
             ("main", "main"),
+            ("__pyx_pw_6mpi4py_3MPI_4Comm_79Irecv", "mpi4py.MPI.Comm.Irecv"),
+            ("__pyx_f_6mpi4py_3MPI_bootstrap", "mpi4py.MPI.bootstrap"),
+            ("__pyx_pw_", "__pyx_pw_"),
         ] {
             assert_eq!(short_name(name), short, "{name}");
         }

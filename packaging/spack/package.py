@@ -25,7 +25,7 @@ class Tcam(CargoPackage):
         env.set("LIBCLANG_PATH", self.spec["llvm"].prefix.lib)
 
     def build(self, spec, prefix):
-        cargo("build", "--release", "--locked", "-p", "tcam-provider", "-p", "tcam-sites", "-p", "tcam-lab")
+        cargo("build", "--release", "--locked", *(f"-ptcam-{name}" for name in ("provider", "sites", "sites-large", "lab")))
 
     def install(self, spec, prefix):
         """Installs the program, the provider and the man pages. `cargo install` installs only the first."""
@@ -36,5 +36,6 @@ class Tcam(CargoPackage):
         # libfabric opens files whose names end in `fi.so`.
         install("target/release/libtcam_fi.so", join_path(providers, "libtcam-fi.so"))
         install("target/release/libtcam_sites.so", join_path(providers, "libtcam-sites.so"))
+        install("target/release/libtcam_sites_large.so", join_path(providers, "libtcam-sites-large.so"))
         install("docs/tcam.1", prefix.share.man.man1)
         install("docs/fi_tcam.7", prefix.share.man.man7)

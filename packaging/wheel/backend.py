@@ -32,15 +32,14 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     if GLIBC:
         words, made = ["cargo-zigbuild", "zigbuild", "--target", f"{TRIPLE}.{GLIBC}"], TARGET / TRIPLE
         arguments += f" --zig --compatibility manylinux_{GLIBC.replace('.', '_')}"
-    words += ["--locked", "--profile", PROFILE, "-p", "tcam-provider", "-p", "tcam-sites"]
-    provider, sites = (made / PROFILE / f"libtcam_{name}.so" for name in ("fi", "sites"))
+    words += ["--locked", "--profile", PROFILE, *(f"-ptcam-{name}" for name in ("provider", "sites", "sites-large"))]
+    libraries = {name: made / PROFILE / f"libtcam_{name.replace('-', '_')}.so" for name in ("fi", "sites", "sites-large")}
     # If cargo is configured to put them elsewhere, the files of an earlier build must not be taken.
-    for library in (provider, sites):
+    for library in libraries.values():
         library.unlink(missing_ok=True)
     subprocess.run(words, cwd=ROOT, check=True)
     for source, place in (
-        (provider, "lib/libfabric/libtcam-fi.so"),
-        (sites, "lib/libfabric/libtcam-sites.so"),
+        *((library, f"lib/libfabric/libtcam-{name}.so") for name, library in libraries.items()),
         (ROOT / "docs" / "tcam.1", "share/man/man1/tcam.1"),
         (ROOT / "docs" / "fi_tcam.7", "share/man/man7/fi_tcam.7"),
     ):

@@ -7,7 +7,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::names::NAMES;
-use crate::word::word;
 
 /// The next definition of each name; 0 before the first call.
 pub(crate) static NEXT: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
@@ -55,9 +54,19 @@ impl Module {
     /// Returns true for a library whose name begins like those of all MPIs. Bindings for C++ are no
     /// libraries of MPI here, because a program calls them by names that have no trampoline.
     fn is_named_mpi(&self) -> bool {
-        let file = self.name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let file = self.file();
         let is_cxx = file.windows(3).any(|part| part == b"cxx" || part == b"++.");
         file.starts_with(b"libmpi") && !is_cxx
+    }
+
+    /// Returns true for the libraries of `tcam run --sites`.
+    fn is_ours(&self) -> bool {
+        self.file().starts_with(b"libtcam")
+    }
+
+    /// Returns the file name.
+    fn file(&self) -> &[u8] {
+        self.name.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
     }
 
     /// Returns the definition of a name in this module or the libraries that it needs, or 0.
@@ -120,8 +129,8 @@ pub(crate) extern "C" fn resolve(slot: u32, caller: usize) -> usize {
     let name = NAMES[slot as usize];
     let modules = modules();
     let is_ours = |address: usize| {
-        let ours = modules.iter().find(|module| module.contains(word as *const () as usize));
-        address == 0 || ours.is_some_and(|ours| ours.contains(address))
+        let of = modules.iter().find(|module| module.contains(address));
+        address == 0 || of.is_some_and(Module::is_ours)
     };
     // SAFETY: the name is a C string; looking it up calls nothing.
     let mut next = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }.addr();

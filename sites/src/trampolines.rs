@@ -15,8 +15,9 @@ use crate::next::{LIBRARIES, NEXT, resolve};
 
 /// Notes the call and goes on to the next definition of the name whose number is in eax.
 #[unsafe(naked)]
+#[unsafe(no_mangle)]
 #[cfg(target_arch = "x86_64")]
-unsafe extern "C" fn enter() {
+unsafe extern "C" fn tcam_site_enter() {
     naked_asm!(
         ".cfi_startproc",
         "mov r10d, eax",
@@ -100,8 +101,9 @@ unsafe extern "C" fn enter() {
 
 /// Notes the call and goes on to the next definition of the name whose number is in w16.
 #[unsafe(naked)]
+#[unsafe(no_mangle)]
 #[cfg(target_arch = "aarch64")]
-unsafe extern "C" fn enter() {
+unsafe extern "C" fn tcam_site_enter() {
     naked_asm!(
         ".cfi_startproc",
         "orr x9, x30, x16, lsl #48",
@@ -187,9 +189,9 @@ macro_rules! trampoline {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name() {
             #[cfg(target_arch = "x86_64")]
-            naked_asm!("mov eax, {slot}", "jmp {enter}", slot = const $slot, enter = sym enter);
+            naked_asm!("mov eax, {slot}", "jmp {enter}", slot = const $slot, enter = sym tcam_site_enter);
             #[cfg(target_arch = "aarch64")]
-            naked_asm!("mov w16, #{slot}", "b {enter}", slot = const $slot, enter = sym enter);
+            naked_asm!("mov w16, #{slot}", "b {enter}", slot = const $slot, enter = sym tcam_site_enter);
         }
     };
 }

@@ -55,6 +55,8 @@ ends() {
     python3 tests/gate/endings.py
     say "Answers that say what they lack"
     python3 tests/gate/answers.py
+    say "Lines of programs that fill the queues"
+    python3 tests/gate/sites.py
 }
 
 if [ -n "$lane" ]; then

@@ -22,7 +22,7 @@ mpi4py_pin="mpi4py==4.1.2"
 # Needed to build the provider; bindgen reads the headers of libfabric.
 build_packages="gcc libc6-dev make pkg-config libclang-dev libfabric-dev libfabric-bin python3 python3-venv"
 # Needed by make test in addition.
-test_packages="openmpi-bin libopenmpi-dev valgrind iproute2 procps"
+test_packages="openmpi-bin libopenmpi-dev g++ gfortran binutils valgrind iproute2 procps"
 
 began=$(date +%s)
 # Prints a title and the seconds since the script began.
@@ -115,16 +115,17 @@ need_mpi4py_tests() {
 # shellcheck disable=SC2086
 need_impi() { need_venv impi --no-deps $impi_pin; }
 
-# Puts the provider and libtcam-sites.so under their own names and the command line into target/provider. $TCAM_PROFILE
+# Puts the provider and the libraries of --sites under their own names and the command line into target/provider. $TCAM_PROFILE
 # names the cargo profile: `gate` builds faster and checks more. A script that a user waits for
 # unsets $quiet, so that cargo prints its progress.
 quiet=--quiet
 build_tcam() {
     profile=${TCAM_PROFILE:-release}
     # shellcheck disable=SC2086
-    cargo build $quiet --profile "$profile" -p tcam-provider -p tcam-sites -p tcam-lab
+    cargo build $quiet --profile "$profile" -p tcam-provider -p tcam-sites -p tcam-sites-large -p tcam-lab
     mkdir -p "$target/provider"
-    for file in libtcam_fi.so:libtcam-fi.so libtcam_sites.so:libtcam-sites.so tcam:tcam; do
+    for file in libtcam_fi.so:libtcam-fi.so libtcam_sites.so:libtcam-sites.so \
+        libtcam_sites_large.so:libtcam-sites-large.so tcam:tcam; do
         from=$target/$profile/${file%:*} to=$target/provider/${file#*:}
         # Replace the file instead of overwriting it: it may be running.
         cmp -s "$from" "$to" || { cp "$from" "$to.new" && mv "$to.new" "$to"; }

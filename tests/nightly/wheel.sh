@@ -60,7 +60,7 @@ for mpi in mpich openmpi; do
 done
 
 say "Symbol versions"
-for file in bin/tcam lib/libfabric/libtcam-fi.so lib/libfabric/libtcam-sites.so; do
+for file in bin/tcam lib/libfabric/libtcam-fi.so lib/libfabric/libtcam-sites.so lib/libfabric/libtcam-sites-large.so; do
     newest=$(objdump -T "$place/mpich/$file" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
     echo "$file: $newest, $(stat -c %s "$place/mpich/$file") bytes"
     printf '%s\n' "$newest" GLIBC_2.28 | sort -VC || fail "$file needs $newest."

@@ -270,12 +270,12 @@ impl GroupSources {
 }
 
 /// Returns a sentence for each queue that had elements at known places. The sentence names the place
-/// of most elements at the moment when the queue was longest. Further sentences name the places
+/// of most elements at the moment when the queue was longest. Also returns sentences on the places
 /// whose lines are unknown.
-fn site_readings(makeups: &[Makeup]) -> Vec<String> {
+fn site_readings(makeups: &[Makeup]) -> (Vec<String>, Vec<String>) {
     let Some(sites) = makeups.first().map(|makeup| &makeup.sites).filter(|of| !of.is_empty())
     else {
-        return Vec::new();
+        return Default::default();
     };
     let of_queue = |queue| {
         let makeup = fill::worst(makeups, queue)?;
@@ -303,70 +303,67 @@ fn site_readings(makeups: &[Makeup]) -> Vec<String> {
             queue.name(),
         ))
     };
-    let notes = sites.notes.iter().cloned();
-    QueueKind::BOTH.into_iter().filter_map(of_queue).chain(notes).collect()
+    (QueueKind::BOTH.into_iter().filter_map(of_queue).collect(), sites.notes.clone())
 }
 
 /// Returns a sentence for each queue that had elements. The sentence names the largest group of the
-/// elements at the moment when the queue was longest. If places were recorded, the sentences on them
-/// follow.
+/// elements at the moment when the queue was longest. If places were recorded, the sentences on
+/// them come first.
 pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
     let communicators = Communicators::of(makeups);
-    QueueKind::BOTH
-        .into_iter()
-        .filter_map(|queue| {
-            let makeup = fill::worst(makeups, queue)?;
-            let filled = makeup.of(queue);
-            let most = |by: By| {
-                let mut groups: BTreeMap<String, GroupSources> = BTreeMap::new();
-                for (class, &count) in makeup.classes.iter().zip(&filled.at_mark) {
-                    if count > 0 {
-                        groups
-                            .entry(by.group(class, &communicators, &makeup.sites))
-                            .or_default()
-                            .add(class, count);
-                    }
+    let (sites, notes) = site_readings(makeups);
+    let of_tags = QueueKind::BOTH.into_iter().filter_map(|queue| {
+        let makeup = fill::worst(makeups, queue)?;
+        let filled = makeup.of(queue);
+        let most = |by: By| {
+            let mut groups: BTreeMap<String, GroupSources> = BTreeMap::new();
+            for (class, &count) in makeup.classes.iter().zip(&filled.at_mark) {
+                if count > 0 {
+                    groups
+                        .entry(by.group(class, &communicators, &makeup.sites))
+                        .or_default()
+                        .add(class, count);
                 }
-                groups.into_iter().max_by_key(|(_, group)| group.count)
+            }
+            groups.into_iter().max_by_key(|(_, group)| group.count)
+        };
+        let (mut name, mut group) = most(By::Tag)?;
+        // If no tag has half of the elements, for example because a program numbers its
+        // messages with tags, the sentence names the largest communicator.
+        if group.count * 2 < filled.mark {
+            (name, group) = most(By::Communicator)?;
+            name = match (group.tags.first(), group.tags.last()) {
+                (Some(first), Some(last)) if first != last => {
+                    let any = if group.any_tag { " and any tag" } else { "" };
+                    let tags = group.tags.len();
+                    format!("of {name}, of {tags} tags from {first} to {last}{any},")
+                }
+                _ => format!("of {name}"),
             };
-            let (mut name, mut group) = most(By::Tag)?;
-            // If no tag has half of the elements, for example because a program numbers its
-            // messages with tags, the sentence names the largest communicator.
-            if group.count * 2 < filled.mark {
-                (name, group) = most(By::Communicator)?;
-                name = match (group.tags.first(), group.tags.last()) {
-                    (Some(first), Some(last)) if first != last => {
-                        let any = if group.any_tag { " and any tag" } else { "" };
-                        let tags = group.tags.len();
-                        format!("of {name}, of {tags} tags from {first} to {last}{any},")
-                    }
-                    _ => format!("of {name}"),
-                };
-            }
-            let GroupSources { count, ranks, members, numbers, any, .. } = group;
-            let mut from = Vec::new();
-            if !ranks.is_empty() {
-                from.push(named(&ranges(&ranks)));
-            }
-            if !members.is_empty() {
-                from.push(format!("{} of that communicator", named(&ranges(&members))));
-            }
-            if !numbers.is_empty() {
-                from.push(named(&ranges(&numbers)).replace("rank", "peer"));
-            }
-            from.extend(any.then(|| "any source".to_owned()));
-            let from = format!(" from {}", from.join(" and "));
-            let rank = makeup.rank.map_or_else(String::new, |rank| format!(" of rank {rank}"));
-            Some(format!(
-                "{} of {} in the {}{rank} are {name}{from}, {}",
-                whole(count),
-                whole(filled.mark),
-                queue.name(),
-                moment(filled)
-            ))
-        })
-        .chain(site_readings(makeups))
-        .collect()
+        }
+        let GroupSources { count, ranks, members, numbers, any, .. } = group;
+        let mut from = Vec::new();
+        if !ranks.is_empty() {
+            from.push(named(&ranges(&ranks)));
+        }
+        if !members.is_empty() {
+            from.push(format!("{} of that communicator", named(&ranges(&members))));
+        }
+        if !numbers.is_empty() {
+            from.push(named(&ranges(&numbers)).replace("rank", "peer"));
+        }
+        from.extend(any.then(|| "any source".to_owned()));
+        let from = format!(" from {}", from.join(" and "));
+        let rank = makeup.rank.map_or_else(String::new, |rank| format!(" of rank {rank}"));
+        Some(format!(
+            "{} of {} in the {}{rank} are {name}{from}, {}",
+            whole(count),
+            whole(filled.mark),
+            queue.name(),
+            moment(filled)
+        ))
+    });
+    sites.into_iter().chain(of_tags).chain(notes).collect()
 }
 
 /// Returns text such as `at 1.351 s`.

@@ -145,7 +145,9 @@ fn parts(experiment: &Experiment) -> Result<String, Error> {
     }
     let mut tables = sheets::all(experiment, Some(RANKS));
     if !makeups.is_empty() {
-        tables.extend([By::Tag, By::Peer].map(|by| Groups::of(makeups, by).sheet()));
+        let by_site = makeups.iter().any(|makeup| !makeup.sites.is_empty()).then_some(By::Site);
+        let all = [By::Tag, By::Peer].into_iter().chain(by_site);
+        tables.extend(all.map(|by| Groups::of(makeups, by).sheet()));
     }
     page += &html::section("Tables", &tables.iter().map(html::table).collect::<String>());
     Ok(page + &html::section("Configuration", &html::table(&configuration(experiment))))

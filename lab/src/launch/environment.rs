@@ -123,7 +123,8 @@ impl Environment {
             variables.push((name.to_owned(), value.into()));
         }
         if settings.get("trace_sites").is_some_and(|callers| callers != "0") {
-            variables.push((PRELOAD.to_owned(), library.preloaded(std::env::var_os(PRELOAD))?));
+            variables
+                .push((PRELOAD.to_owned(), library.preloaded(mpi, std::env::var_os(PRELOAD))?));
         }
         for (name, value) in settings.all() {
             variables.push((format!("{PREFIX}{}", name.to_uppercase()), value.into()));
@@ -179,6 +180,8 @@ const NAMES: [&str; 2] = ["libtcam-fi.so", "libtcam_fi.so"];
 
 /// Names of the library that notes call sites, as in [`NAMES`].
 const SITES: [&str; 2] = ["libtcam-sites.so", "libtcam_sites.so"];
+/// Names of its part for the functions with large counts.
+const LARGE: [&str; 2] = ["libtcam-sites-large.so", "libtcam_sites_large.so"];
 
 /// The provider library.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -196,22 +199,30 @@ impl Library {
         Some(Self { file, directory })
     }
 
-    /// Returns the value of [`PRELOAD`] with the library that notes call sites, before those of the
-    /// user, so that it has the calls of the program and not those of a tool. It is beside the
-    /// provider.
-    fn preloaded(&self, of_user: Option<OsString>) -> Result<OsString, Error> {
-        let file = SITES.iter().map(|name| self.directory.join(name)).find(|file| file.is_file());
-        let Some(file) = file else {
-            fail!("--sites: {}: no {} there", self.directory.display(), SITES[0]);
-        };
-        if file.as_os_str().as_encoded_bytes().iter().any(|byte| b": ".contains(byte)) {
-            fail!(
-                "--sites: {}: {PRELOAD} takes a space or `:` for the end of a name: put the \
-                 provider elsewhere",
-                file.display()
-            );
+    /// Returns the value of [`PRELOAD`] with the libraries that note call sites, before those of the
+    /// user, so that they have the calls of the program and not those of a tool. They are beside the
+    /// provider. Open MPI has no functions with large counts. If the MPI is unknown, it may have
+    /// none.
+    fn preloaded(&self, mpi: Option<Mpi>, of_user: Option<OsString>) -> Result<OsString, Error> {
+        let has_large = matches!(mpi, Some(Mpi::Mpich | Mpi::Intel));
+        let mut value = OsString::new();
+        for names in [SITES].into_iter().chain(has_large.then_some(LARGE)) {
+            let places = names.map(|name| self.directory.join(name));
+            let Some(file) = places.into_iter().find(|file| file.is_file()) else {
+                fail!("--sites: {}: no {} there", self.directory.display(), names[0]);
+            };
+            if file.as_os_str().as_encoded_bytes().iter().any(|byte| b": ".contains(byte)) {
+                fail!(
+                    "--sites: {}: {PRELOAD} takes a space or `:` for the end of a name: put the \
+                     provider elsewhere",
+                    file.display()
+                );
+            }
+            if !value.is_empty() {
+                value.push(":");
+            }
+            value.push(file);
         }
-        let mut value = file.into_os_string();
         if let Some(of_user) = of_user.filter(|of_user| !of_user.is_empty()) {
             value.push(":");
             value.push(of_user);
@@ -305,15 +316,22 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().to_owned();
         let library = Library { file: place.join("libtcam-fi.so"), directory: place.clone() };
-        assert!(library.preloaded(None).is_err());
+        let preloaded = |mpi, of_user: Option<&str>| {
+            library.preloaded(mpi, of_user.map(OsString::from)).map_err(|error| error.to_string())
+        };
+        assert!(preloaded(None, None).is_err());
         let file = place.join("libtcam-sites.so").display().to_string();
         std::fs::write(&file, "").unwrap();
-        assert_eq!(library.preloaded(None).unwrap(), *file);
-        assert_eq!(library.preloaded(Some("".into())).unwrap(), *file);
-        assert_eq!(
-            library.preloaded(Some("a.so b.so".into())).unwrap(),
-            *format!("{file}:a.so b.so")
-        );
+        for mpi in [None, Some(Mpi::Open(5))] {
+            assert_eq!(preloaded(mpi, None).unwrap(), *file);
+            assert_eq!(preloaded(mpi, Some("")).unwrap(), *file);
+            assert_eq!(preloaded(mpi, Some("a.so b.so")).unwrap(), *format!("{file}:a.so b.so"));
+        }
+        assert!(preloaded(Some(Mpi::Mpich), None).unwrap_err().contains("libtcam-sites-large.so"));
+        let large = place.join("libtcam_sites_large.so").display().to_string();
+        std::fs::write(&large, "").unwrap();
+        let all = format!("{file}:{large}:a.so");
+        assert_eq!(preloaded(Some(Mpi::Intel), Some("a.so")).unwrap(), *all);
         let ours = [(PRELOAD.to_owned(), OsString::new())];
         assert!(handed_on(&ours).split(';').any(|name| name == PRELOAD));
         assert!(!handed_on(&[]).contains(PRELOAD));
@@ -321,7 +339,9 @@ mod tests {
         std::fs::create_dir(&spaced).unwrap();
         std::fs::write(spaced.join("libtcam_sites.so"), "").unwrap();
         let library = Library { file: spaced.join("libtcam-fi.so"), directory: spaced };
-        assert!(library.preloaded(None).unwrap_err().to_string().contains("put the provider"));
+        assert!(
+            library.preloaded(None, None).unwrap_err().to_string().contains("put the provider")
+        );
     }
 
     #[test]

@@ -190,8 +190,23 @@ struct FillPanel {
 }
 
 impl Fill {
-    /// Takes the data from the replayed traces. Returns `None` if the queues had no elements.
+    /// Groups the elements of the replayed traces by communicator, tag or peer. Returns `None` if the
+    /// queues had no elements.
     pub(crate) fn of(material: &Material) -> Option<Self> {
+        let communicators = Communicators::of(&material.makeups);
+        let by_communicator = |class: &ElementClass| (communicators.name(class), None);
+        Self::by(material, &[&by_communicator, &tag, &peer])
+    }
+
+    /// Groups the elements by place in the program. Returns `None` if no places were recorded.
+    pub(crate) fn by_site(material: &Material) -> Option<Self> {
+        let sites = &material.makeups.first()?.sites;
+        let by_site = |class: &ElementClass| (sites.name(class.place).to_owned(), None);
+        if sites.is_empty() { None } else { Self::by(material, &[&by_site]) }
+    }
+
+    /// Groups the elements by the first of these properties that divides them well.
+    fn by(material: &Material, by: &[By<'_>]) -> Option<Self> {
         let series: Vec<_> = (material.longest.iter())
             .map(|(queue, at, series)| (*queue, &material.makeups[*at], series))
             .collect();
@@ -216,10 +231,7 @@ impl Fill {
                     .map(move |(class, weight)| (class, weight / all.max(f64::MIN_POSITIVE)))
             })
             .collect();
-        let communicators = Communicators::of(&material.makeups);
-        let by_communicator = |class: &ElementClass| (communicators.name(class), None);
-        let by: [By<'_>; 3] = [&by_communicator, &tag, &peer];
-        let groupings = by.map(|by| Areas::of(&weights, by));
+        let groupings: Vec<_> = by.iter().map(|by| Areas::of(&weights, *by)).collect();
         // If one communicator has nearly all elements, their tags tell more, and then their peers.
         let grouping = groupings
             .iter()

@@ -13,8 +13,8 @@ use super::rank::QueueKind;
 use crate::plot::{Canvas, Picture, capacity};
 
 /// Names of all files. An experiment may lack some of them.
-pub(crate) const NAMES: [&str; 8] =
-    ["curve", "lengths", "fill", "occupancy", "depths", "blocks", "map", "traversals"];
+pub(crate) const NAMES: [&str; 9] =
+    ["curve", "lengths", "fill", "sites", "occupancy", "depths", "blocks", "map", "traversals"];
 
 /// A picture, its file name and an explanation.
 pub(crate) struct Figure<'a> {
@@ -33,7 +33,8 @@ pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
         None => String::new(),
     };
     let title = |name, heading| {
-        let of_traces = if ["curve", "fill"].contains(&name) { traced.as_str() } else { "" };
+        let of_traces =
+            if ["curve", "fill", "sites"].contains(&name) { traced.as_str() } else { "" };
         format!("{heading}: {}{of_traces}", experiment.title())
     };
     let mut figures = Vec::new();
@@ -84,6 +85,17 @@ pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
              has nearly all elements, the colours are their tags. If one tag has nearly all, the \
              colours are their peers. Tags or ranks that follow each other share a colour. `tcam \
              show --by` has a line for each.",
+            fill.height(),
+            Box::new(move |canvas| fill.draw(canvas)),
+        );
+    }
+    if let Some(fill) = fill::Fill::by_site(material) {
+        add(
+            "sites",
+            "Which lines fill the queues",
+            "The same, by the line of the program that posted the receive. A message has the line \
+             that sent it, if sends were recorded, and otherwise the line of the receive that took \
+             it.",
             fill.height(),
             Box::new(move |canvas| fill.draw(canvas)),
         );

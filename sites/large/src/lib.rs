@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `libtcam-sites-large.so`: the trampolines of functions with large counts, such as `MPI_Irecv_c`,
+//! which lead into `libtcam-sites.so`. A program may check whether its MPI has such a function, as
+//! mpi4py does. So `tcam run --sites` preloads this library only for an MPI that has them.
+#![allow(unsafe_code, reason = "naked functions are assembly")]
+#![allow(non_snake_case, reason = "the names are those of MPI")]
+
+use std::arch::naked_asm;
+
+/// The trampoline of a name.
+macro_rules! trampoline {
+    ($name:ident, $slot:literal) => {
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name() {
+            #[cfg(target_arch = "x86_64")]
+            naked_asm!(
+                "mov eax, {slot}",
+                "jmp qword ptr [rip + tcam_site_enter@GOTPCREL]",
+                slot = const $slot,
+            );
+            #[cfg(target_arch = "aarch64")]
+            naked_asm!(
+                "mov w16, #{slot}",
+                "adrp x17, :got:tcam_site_enter",
+                "ldr x17, [x17, :got_lo12:tcam_site_enter]",
+                "br x17",
+                slot = const $slot,
+            );
+        }
+    };
+}
+
+include!(concat!(env!("OUT_DIR"), "/trampolines.rs"));

@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Checks `tcam run --sites` and `tcam show --by site`. A library of its own (tests/apps/sites/count.c)
+counts the receives of each program by return address, and binutils' addr2line names the lines. Each
+post either enters the PRQ or takes a message from the UMQ, so the two columns of a line add up to the
+receives that the line posted."""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+from lib import mpi as runs
+from lib.checks import check, exit_code
+from lib.slowness import within
+
+PLACE = runs.TARGET / "sites-tests"
+SOURCES = runs.ROOT / "tests" / "apps" / "sites"
+COUNTER = PLACE / "count.so"
+# Functions of MPI that count.c counts.
+COUNTED = {"MPI_Irecv", "MPI_Recv", "MPI_Sendrecv", "MPI_Start"}
+# Lines and ranks of the large program.
+MANY, MOST_RANKS = 2000, 64
+RANKS = 4
+
+
+def tcam(arguments, *words, variables=None):
+    """Runs tcam. Returns the finished process."""
+    return subprocess.run(
+        [str(arguments.tcam), *map(str, words)], capture_output=True, text=True, check=False,
+        timeout=within(240), env=os.environ | (variables or {}),
+    )  # fmt: skip
+
+
+def compile_to(name, *command):
+    """Compiles a program or a library. Returns its path."""
+    path = PLACE / name
+    subprocess.run([*map(str, command), "-o", str(path)], check=True, cwd=PLACE)
+    return path
+
+
+def record(arguments, mpi, program, *more, ranks=RANKS, words=(), variables=None):
+    """Records a program with --sites and counts its receives. Returns the directory of the recording,
+    and the counted receives by function and line."""
+    place, counted = PLACE / "recording", PLACE / "counted"
+    for directory in (place, counted):
+        shutil.rmtree(directory, ignore_errors=True)
+    counted.mkdir()
+    launcher = [*map(str, runs.launch_here(mpi, ranks)), *runs.OPTIONS.get((mpi, program.name), [])]
+    preload = {"LD_PRELOAD": str(COUNTER), "SITES_COUNTED": str(counted)}
+    if mpi != "mpich":
+        # The launcher of Open MPI may be on another host, so it passes only its own variables.
+        preload["OMPI_MCA_mca_base_env_list"] = "SITES_COUNTED"
+    done = tcam(
+        arguments, "run", "--trace", place, *(more or ["--sites"]), "--mpi", mpi, "--", *launcher, program,
+        *words, variables=preload | (variables or {}),
+    )  # fmt: skip
+    check(done.returncode == 0, f"{program.name}: exit code {done.returncode}: {done.stderr[-800:]}")
+    return place, truth(counted)
+
+
+def named(path, address):
+    """Returns the function and line of a call that returns to an address, as binutils name them."""
+    words = ["addr2line", "-C", "-f", "-e", path, hex(address - 1)]
+    name, line = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    file, _, number = line.split(" ")[0].rpartition(":")
+    name = re.sub(r"^__(\w+)_MOD_", r"\1::", name.split("(")[0].split(" ")[-1])
+    return name, f"{pathlib.Path(file).name}:{number}"
+
+
+def truth(counted):
+    """Returns the counted receives of all ranks by function and line."""
+    addresses = collections.Counter()
+    for path in counted.iterdir():
+        for text in path.read_text().splitlines():
+            absolute, relative, count, module = text.split(" ", 3)
+            with open(module, "rb") as file:
+                is_fixed = file.read(18)[16] == 2
+            addresses[module, int(absolute if is_fixed else relative, 16)] += int(count)
+    lines = collections.Counter()
+    for (module, address), count in addresses.items():
+        lines[named(module, address)] += count
+    return dict(lines)
+
+
+def groups(arguments, place, *more):
+    """Returns the receives by name of the place, as `tcam show --by site` has them, and its sentences."""
+    done = tcam(arguments, "show", "--by", "site", "--json", "-", *more, place)
+    if not check(done.returncode == 0, f"show: {done.stderr}"):
+        return {}, []
+    shown = json.loads(done.stdout)
+    sums = {group["name"]: group["prq"]["added"] + group["umq"]["added"] for group in shown["groups"]}
+    return sums, shown["readings"]
+
+
+def by_line(sums):
+    """Returns the receives by function and line of the innermost caller, for the counted functions."""
+    lines = collections.Counter()
+    for name, count in sums.items():
+        found = re.match(r"(.+?) at (\S+:\d+).* \((MPI_\w+)\)$", name)
+        if found and found[3] in COUNTED:
+            lines[found[1].split("::<")[0], found[2]] += count
+    return dict(lines)
+
+
+def expect_truth(arguments, what, recorded):
+    """Checks that the lines and their numbers are those that were counted."""
+    place, counted = recorded
+    found = by_line(groups(arguments, place)[0])
+    check(counted and found == counted, f"{what}: {found} and not {counted}")
+    return place
+
+
+def each_mpi(arguments):
+    """Programs in C and C++ with each MPI, without and with a fixed address, and stripped."""
+    for mpi in arguments.mpi:
+        cc, cxx = runs.MPIS[mpi] / "mpicc", runs.MPIS[mpi] / "mpicxx"
+        optimised = ["-g", "-O2", "-I", SOURCES]
+        for name, more in {"lines": ["-pie"], "fixed": ["-no-pie"]}.items():
+            program = compile_to(name, cc, *optimised, *more, SOURCES / "lines.c")
+            place = expect_truth(arguments, f"{mpi}, {name}", record(arguments, mpi, program))
+        stripped(arguments, mpi, program, place)
+        cxx = [cxx] if cxx.exists() else [cc, "-lstdc++"]
+        program = compile_to("wrapped", *cxx[:1], *optimised, SOURCES / "wrapped.cpp", *cxx[1:])
+        expect_truth(arguments, f"{mpi}, wrapped", record(arguments, mpi, program))
+        callers(arguments, mpi, program)
+        loads(arguments, mpi, cc, optimised)
+        print(f"    {mpi}", flush=True)
+
+
+def stripped(arguments, mpi, program, place):
+    """A program without symbols, and one that has changed or is gone since its recording."""
+    # The lines are in the directory of the recording.
+    program.unlink()
+    expected = by_line(groups(arguments, place)[0])
+    (place / "sites.tcam").unlink()
+    sums, readings = groups(arguments, place)
+    check(expected and not by_line(sums), f"{mpi}: lines of a program that is gone: {sums}")
+    check(any("file is not here" in text for text in readings), f"{mpi}: not said: {readings}")
+    compile_to(program.name, runs.MPIS[mpi] / "mpicc", "-O0", "-no-pie", "-I", SOURCES, SOURCES / "lines.c")
+    sums, readings = groups(arguments, place)
+    check(any("changed since" in text for text in readings), f"{mpi}: not said: {readings}")
+    check(any(name.startswith("fixed+0x") for name in sums), f"{mpi}: no offsets: {sums}")
+    subprocess.run(["strip", program], check=True)
+    place, counted = record(arguments, mpi, program)
+    sums, readings = groups(arguments, place)
+    posted = sum(count for name, count in sums.items() if re.search("Irecv|_Sendrecv|_Start", name))
+    check(any(name.startswith("fixed+0x") for name in sums), f"{mpi}: a stripped program has names: {sums}")
+    check(any("no debug information" in text for text in readings), f"{mpi}: not said: {readings}")
+    check(posted == sum(counted.values()), f"{mpi}: {posted} receives, and not {counted}")
+
+
+def callers(arguments, mpi, program):
+    """Calls in a wrapper are told apart by their callers. The numbers follow from the program."""
+    place, _ = record(arguments, mpi, program, "--sites", "2")
+    sums, _ = groups(arguments, place)
+    west = RANKS * 10 * (RANKS - 1)
+    for caller, expected in (("west", west), ("east", 3 * west)):
+        of = [count for name, count in sums.items() if f"called by halo::{caller} at wrapped.cpp" in name]
+        check(sum(of) == expected, f"{mpi}: {of} receives of {caller}, and not {expected}: {sums}")
+    place, _ = record(arguments, mpi, program, "--sites=16")
+    sums, _ = groups(arguments, place)
+    ends = {name.split("called by ")[-1].split(" at ")[0] for name in sums if "Irecv" in name}
+    check(ends == {"main"}, f"{mpi}: the outermost callers are {ends}")
+
+
+def loads(arguments, mpi, cc, optimised):
+    """A module that is loaded later, threads, and LD_PRELOAD of the user and of the program."""
+    plugin = compile_to("plugin.so", cc, *optimised, "-shared", "-fPIC", SOURCES / "plugin.c")
+    program = compile_to("loads", cc, *optimised, "-pthread", SOURCES / "loads.c", "-ldl")
+    mine = str(COUNTER)
+    recorded = record(
+        arguments, mpi, program, words=[plugin, mine], variables={"EXPECTED_PRELOAD": mine}
+        | ({"OMPI_MCA_mca_base_env_list": "SITES_COUNTED;EXPECTED_PRELOAD"} if mpi != "mpich" else {}),
+    )  # fmt: skip
+    expect_truth(arguments, f"{mpi}, modules and threads", recorded)
+
+
+def fortran(arguments):
+    """Fortran, whose functions call those of C. Only Debian's Open MPI has it here."""
+    if "openmpi4" not in arguments.mpi or not shutil.which("mpif90.openmpi"):
+        print("    no Fortran: openmpi4 or mpif90 is missing", flush=True)
+        return
+    for module, more in {"mpi": [], "mpi_f08": ["-DF08"]}.items():
+        words = ["mpif90.openmpi", "-cpp", "-g", "-O2", *more, SOURCES / "halo.f90"]
+        program = compile_to(f"halo-{module}", *words)
+        place, counted = record(arguments, "openmpi4", program)
+        found = by_line(groups(arguments, place)[0])
+        # count.c does not know the names of mpi_f08, which call those of C from the MPI's library.
+        expected = {count for count in counted.values()} if more == [] else {RANKS * 20 * (RANKS - 1)}
+        names = {("halo::exchange", "halo.f90:27"), ("sites", "halo.f90:44")}
+        check(set(found) == names or {name for name, _ in found} >= {"halo::exchange"}, f"{module}: {found}")
+        check(set(found.values()) == expected, f"{module}: {found} and not {counted}")
+        if not more:
+            check({line for _, line in found} == {line for _, line in counted}, f"{found}, {counted}")
+
+
+def python(arguments):
+    """mpi4py, whose module has no lines. It asks which functions its MPI has."""
+    for mpi in arguments.mpi:
+        interpreter = runs.MPIS[mpi] / "python"
+        if mpi == "openmpi4":
+            continue
+        # MPI is not in the global scope there, so count.c would not find it.
+        without_counter = {"LD_PRELOAD": ""}
+        words = [SOURCES / "exchange.py"]
+        place, _ = record(arguments, mpi, interpreter, words=words, variables=without_counter)
+        sums, readings = groups(arguments, place)
+        found = [count for name, count in sums.items() if name.startswith("mpi4py.MPI.Comm.Irecv in ")]
+        expected = RANKS * 20 * (RANKS - 1)
+        check(found == [expected], f"{mpi}: {found} receives of Python, and not {expected}: {sums}")
+        check(any("lines of Python are unknown" in text for text in readings), f"{mpi}: {readings}")
+
+
+def many(arguments):
+    """2,000 lines on 64 ranks: each rank posts once at each line."""
+    lines = "\n".join(f"    P({at});" for at in range(MANY))
+    (PLACE / "many.c").write_text(
+        "#include <mpi.h>\n"
+        "static char bytes[8]; static MPI_Request requests[2000]; static int last, next;\n"
+        "#define P(at) MPI_Irecv(bytes, 8, MPI_BYTE, last, at, MPI_COMM_WORLD, &requests[at])\n"
+        "int main(int argc, char **argv) {\n    int rank, ranks;\n    MPI_Init(&argc, &argv);\n"
+        "    MPI_Comm_rank(MPI_COMM_WORLD, &rank); MPI_Comm_size(MPI_COMM_WORLD, &ranks);\n"
+        "    next = (rank + 1) % ranks; last = (rank + ranks - 1) % ranks;\n" + lines + "\n"
+        "    for (int at = 0; at < 2000; at++) MPI_Send(bytes, 8, MPI_BYTE, next, at, MPI_COMM_WORLD);\n"
+        "    MPI_Waitall(2000, requests, MPI_STATUSES_IGNORE);\n    MPI_Finalize();\n}\n"
+    )
+    program = compile_to("many", runs.MPIS["mpich"] / "mpicc", "-g", "-O1", PLACE / "many.c")
+    place, _ = record(arguments, "mpich", program, ranks=MOST_RANKS)
+    found = by_line(groups(arguments, place)[0])
+    first = 9
+    expected = {("main", f"many.c:{first + at}"): MOST_RANKS for at in range(MANY)}
+    wrong = {line for line in expected if found.get(line) != MOST_RANKS}
+    check(not wrong and len(found) == MANY, f"{len(wrong)} of {MANY} lines are wrong: {sorted(wrong)[:3]}, {sorted(set(found) - set(expected))}")
+
+
+def senders(arguments):
+    """With recorded sends, messages have the lines that sent them: counted at the senders."""
+    program = runs.build("mpich") / "fds_gather"
+    place, _ = record(arguments, "mpich", program, "--sites", "--set=trace_sends=on")
+    done = tcam(arguments, "show", "--by", "site", "--json", "-", place)
+    shown = json.loads(done.stdout)
+    umq = {group["name"]: group["umq"]["added"] for group in shown["groups"] if "Isend" in group["name"]}
+    prq = {group["name"]: group["prq"]["added"] for group in shown["groups"] if "Irecv" in group["name"]}
+    check(len(umq) == 1 and list(umq)[0].startswith("send_step at fds_gather.c:"), f"senders: {umq}")
+    check(len(prq) == 1 and list(prq)[0].startswith("collect_step at fds_gather.c:"), f"receivers: {prq}")
+    check(any("were sent by send_step" in text for text in shown["readings"]), str(shown["readings"]))
+    page = " ".join(tcam(arguments, "answer", place).stdout.split())
+    check("were posted by collect_step at fds_gather.c:" in page, f"the answer has no line: {page}")
+    html = PLACE / "page.html"
+    done = tcam(arguments, "show", "--format", "html", "--out", html, place)
+    text = html.read_text() if html.exists() else ""
+    check("Which lines fill the queues" in text, f"the page has no lines: {done.stderr}")
+
+
+def without(arguments):
+    """Without --sites nothing is preloaded, and the recording is one of the previous version."""
+    program = runs.build("mpich") / "ring"
+    shutil.rmtree(PLACE / "plain", ignore_errors=True)
+    launcher = map(str, runs.launch_here("mpich", 2))
+    tcam(arguments, "run", "--trace", PLACE / "plain", "--", *launcher, program)
+    traces = list((PLACE / "plain").glob("*.trace"))
+    check(traces and all(path.read_bytes().startswith(b"tcam-trace 7\n") for path in traces), "version 7")
+    done = tcam(arguments, "show", "--by", "site", PLACE / "plain")
+    check(done.returncode != 0 and "--sites" in done.stderr, f"--by site without sites: {done.stderr}")
+    done = tcam(arguments, "run", "--sites", "--", "true")
+    check(done.returncode != 0 and "goes only with --trace" in done.stderr, done.stderr)
+    # The program sets LD_PRELOAD itself, and keeps it.
+    launcher = map(str, runs.launch_here("mpich", 2))
+    words = ["run", "--sites", "--trace", PLACE / "plain", "--", *launcher, "env", "LD_PRELOAD=", program]
+    done = tcam(arguments, *words)
+    check(done.returncode == 0 and "no call sites are recorded" in done.stderr, done.stderr)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
+    parser.add_argument("--mpi", type=runs.words(list(runs.MPIS)), default=list(runs.MPIS))
+    arguments = parser.parse_args()
+    shutil.rmtree(PLACE, ignore_errors=True)
+    PLACE.mkdir(parents=True)
+    compile_to("count.so", "cc", "-O1", "-shared", "-fPIC", SOURCES / "count.c", "-ldl")
+    started = time.monotonic()
+    each_mpi(arguments)
+    fortran(arguments)
+    python(arguments)
+    many(arguments)
+    senders(arguments)
+    without(arguments)
+    print(f"{time.monotonic() - started:.0f} s")
+    return exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
