@@ -99,7 +99,7 @@ pub struct Offload {
     always_promotes: bool,
     /// Number of elements on the host that wait for a table entry.
     waiting: usize,
-    /// Number of elements on the host that were refused, for good or until [`Offload::force`].
+    /// Number of elements on the host that stay, for good or until [`Offload::force`].
     refused: usize,
     /// Pool of table entries; `None` if no other table uses the entries of this one.
     pool: Option<Arc<dyn EntryPool>>,
@@ -427,12 +427,24 @@ impl Offload {
         }
         self.left_table = true;
         if self.leave.takes_along && self.on_host() == 0 {
-            self.onload();
+            self.onload(Stay::No);
         }
     }
 
-    /// Moves the elements of the table, oldest first, to the host, which must be empty.
-    fn onload(&mut self) {
+    /// Moves the elements of the table to the host, where they stay, and later elements may enter the
+    /// table. Returns false, and does nothing, if the table has no element, or if an element on the
+    /// host waits for the table.
+    #[cold]
+    pub fn move_to_host(&mut self) -> bool {
+        if self.table.len() == 0 || self.waiting > 0 {
+            return false;
+        }
+        self.onload(Stay::Always);
+        true
+    }
+
+    /// Moves the elements of the table, oldest first, to the host, whose elements must be older.
+    fn onload(&mut self, stay: Stay) {
         let elements: Vec<_> = self.table.iter().collect();
         for (handle, element) in elements {
             let Location::Table { age, .. } = self.locations[element.token as usize] else {
@@ -443,8 +455,9 @@ impl Offload {
                 pool.give_back();
             }
             let handle = self.insert_on_host(element, age);
-            self.locations[element.token as usize] = Location::Host { handle, stay: Stay::No };
-            self.waiting += 1;
+            self.locations[element.token as usize] = Location::Host { handle, stay };
+            self.waiting += usize::from(stay == Stay::No);
+            self.refused += usize::from(stay != Stay::No);
             self.counters.onloads += 1;
             if let Some(timing) = &self.timing {
                 self.counters.modelled.charge_spill(timing);

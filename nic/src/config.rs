@@ -11,7 +11,10 @@ use matching::{
 };
 
 use crate::clusters::OwnClusters;
-use crate::params::{Params, types::Auto};
+use crate::params::{
+    Params,
+    types::{Auto, Exhausted},
+};
 
 /// Sizes and behaviour of a device.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +33,9 @@ pub struct DeviceConfig {
     pub clusters: Option<OwnClusters>,
     /// The timing model; `None` if it is off.
     pub timing: Option<Timing>,
+    /// If an element finds no entry in the pool, the unexpected messages move to the host
+    /// ([`Exhausted::Onload`], with `flow-control`).
+    pub onloads: bool,
     /// Clock for the times of samples, of operations in the timing model, and of measurements.
     /// Without a clock, samples and operations have time 0, and nothing is measured.
     pub clock: Option<Arc<dyn Clock>>,
@@ -158,6 +164,7 @@ impl DeviceConfig {
                 no_any_source: hash || params.assert.has("no-any-source"),
                 no_any_tag: hash || params.assert.has("no-any-tag"),
             },
+            onloads: params.exhausted == Exhausted::Onload,
             clusters: None,
             timing: None,
             clock: None,

@@ -45,6 +45,8 @@ pub struct Context<R, M> {
     promise: Promise,
     /// True if the program made a promise (`promise` is not the default).
     has_promise: bool,
+    /// See [`DeviceConfig::onloads`].
+    onloads: bool,
     /// True with `sticky` until the queues leave their tables, which they do together.
     may_leave: bool,
     layout: TagLayout,
@@ -81,6 +83,7 @@ impl<R: Clone, M> Context<R, M> {
             refuses_some: config.refuse != Refuse::default(),
             promise: config.promise,
             has_promise: config.promise != Promise::default(),
+            onloads: config.onloads,
             may_leave: config.prq.overflow == Overflow::Sticky,
             layout: config.prq.engine_config.layout,
             unexpected: Slab::new(),
@@ -296,13 +299,14 @@ impl<R: Clone, M> Context<R, M> {
     }
 
     /// Returns true, and counts the receive as held back, if it needs a table entry and none is
-    /// free. A receive that the device refuses, or that an unexpected message matches, needs none.
+    /// free. If unexpected messages move to the host for it, it is counted, too. A receive that the device refuses, or that an unexpected message matches, needs none.
     #[cold]
     fn check_held_back(&mut self, receive: &Receive<R>) -> bool {
         !self.refuses(receive)
             && receive.len >= self.refuse.below
             && self.umq.find(&receive.key).is_none()
             && !self.prq.check_room()
+            && !(self.onloads && self.umq.move_to_host() && self.prq.check_room())
     }
 
     #[cold]
@@ -357,6 +361,10 @@ impl<R: Clone, M> Context<R, M> {
     pub fn keep(&mut self, envelope: Envelope, message: M) {
         let number = self.counters.arrivals.saturating_sub(1);
         self.counters.unexpected += 1;
+        if self.onloads && !self.umq.check_room() && self.umq.move_to_host() {
+            // Now there is room, and the message is not held back.
+            self.umq.check_room();
+        }
         let Key { bits, ignore, source } = key_of(&envelope);
         let token = self.unexpected.insert(Unexpected { number, envelope, message }) as u32;
         self.umq.insert(Element { bits, ignore, source, token });

@@ -92,6 +92,76 @@ fn both_queues_of_both_contexts_draw_from_the_pool() {
 }
 
 #[test]
+fn unexpected_messages_make_room_for_receives_and_messages() {
+    let pool = LocalPool::new(4);
+    let member = Arc::new(pool.join(Share { reserved: 0, max: 4 }).unwrap());
+    let mut config = DeviceConfig { pool: Some(member), onloads: true, ..config(8) };
+    (config.prq.overflow, config.umq.overflow) = (Overflow::FlowControl, Overflow::FlowControl);
+    let mut device = Device::<u32, u32>::new(&config).unwrap();
+    let context = &mut device.tagged;
+    let envelope = |bits| Envelope { source: 1, bits, len: 0 };
+    let keep = |context: &mut Context<u32, u32>, bits| {
+        assert!(context.arrive(&envelope(bits)).is_none());
+        context.keep(envelope(bits), bits as u32);
+    };
+    (0..4).for_each(|bits| keep(context, bits));
+    // A message finds no entry, so that four messages move. It is not held back.
+    keep(context, 4);
+    assert!(!context.holds_back());
+    assert_eq!((pool.taken(), context.counters().umq.onloads), (1, 4));
+    (10..13).for_each(|bits| {
+        assert!(matches!(context.post(&mut any_source(bits, 1)), Post::Pending));
+    });
+    // A receive finds none, and the fifth message moves.
+    assert!(matches!(context.post(&mut any_source(13, 1)), Post::Pending));
+    assert_eq!((pool.taken(), context.counters().umq.onloads), (4, 5));
+    assert!(matches!(context.post(&mut any_source(14, 1)), Post::HeldBack));
+    // Messages on the host are matched in their order, and none returns to the table.
+    for bits in [2, 0, 4, 1, 3] {
+        let matched = context.post(&mut any_source(bits, 1));
+        assert!(matches!(matched, Post::Matched { message, .. } if u64::from(message) == bits));
+    }
+    let counters = context.counters();
+    counters.check().unwrap();
+    assert_eq!((counters.umq.promotions, counters.umq.host_matches, pool.taken()), (0, 5, 4));
+    // A free entry is for the next receive.
+    assert!(context.arrive(&envelope(11)).is_some());
+    assert!(matches!(context.post(&mut any_source(14, 1)), Post::Pending));
+}
+
+proptest! {
+    /// Moves to the host change no match.
+    #[test]
+    fn onloads_match_as_a_large_table_does(
+        steps in proptest::collection::vec((0..4_u64, any::<bool>()), 1..200), entries in 1..9_u32,
+    ) {
+        let pool = LocalPool::new(entries);
+        let member = Arc::new(pool.join(Share { reserved: 0, max: entries }).unwrap());
+        let mut small = DeviceConfig { pool: Some(member), onloads: true, ..config(64) };
+        (small.prq.overflow, small.umq.overflow) = (Overflow::FlowControl, Overflow::FlowControl);
+        let mut contexts = [&small, &config(256)].map(|of| Context::<u32, u32>::new(of).unwrap());
+        for (number, (bits, is_post)) in (0..).zip(steps) {
+            let told = contexts.each_mut().map(|context| match is_post {
+                true => match context.post_anyway(&mut any_source(bits, number)) {
+                    Post::Matched { message, .. } => Some(message),
+                    _ => None,
+                },
+                false => {
+                    let envelope = Envelope { source: 1, bits, len: 0 };
+                    let found = context.arrive(&envelope).map(|grant| grant.data);
+                    if found.is_none() {
+                        context.keep(envelope, number);
+                    }
+                    found
+                }
+            });
+            prop_assert_eq!(told[0], told[1]);
+        }
+        contexts[0].counters().check().unwrap();
+    }
+}
+
+#[test]
 fn numbers_and_lists_of_a_context_are_those_of_its_queues() {
     let mut config = config(1);
     config.prq.engine_config.layout = TagLayout::Mpich;

@@ -72,7 +72,7 @@ impl NicModel {
     /// unless this device models a NIC in a mode that holds senders back and then fails.
     #[must_use]
     pub fn spilling_mode(&self) -> Option<&'static NicModel> {
-        let fails = self.holds_back() && self.value("exhausted") == Some("fail");
+        let fails = self.holds_back() && self.value("exhausted").is_some();
         let mut others = MODELS.iter().filter(|of| *of != self && !of.holds_back());
         others.find(|of| fails && of.has_tables_of(self))
     }
@@ -98,8 +98,7 @@ pub const MODELS: [NicModel; 9] = [
             ("prq_entries", "65536"),
             ("umq_entries", "65536"),
             ("overflow", "flow-control"),
-            ("flow_timeout", "5000"),
-            ("exhausted", "fail"),
+            ("exhausted", "onload"),
             ("pool", "node"),
             ("pool_entries", "65536"),
             ("pool_engines", "4"),

@@ -222,6 +222,31 @@ def late_broadcasts(arguments, arrivals):
     check(f"{later:,} unexpected messages (18 %)" in hybrid["says"] and mode(told) == "hybrid", f"{hybrid}")
 
 
+def device_in_hardware_mode(arguments, slingshot, arrivals):
+    """The device `cassini-hardware` fails at a receive without an entry, or moves messages to the host. Each
+    of four engines has 1,024 entries."""
+    launched = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "2"]
+    for name, program, ends in (
+        ("posted", [slingshot, "posted", "600", "64"], False),
+        ("bcasts", [arrivals, "bcasts", "1500", "8", "2000"], True),
+    ):
+        place = PLACE / f"device-{name}"
+        sets = ["--set=device=cassini-hardware", "--set=pool_entries=4096"]
+        command = ["run", f"--report={place}", "--mpi=mpich", *sets, "--", *launched, *program]
+        done = tcam(arguments, *command, codes=range(256))
+        check((done.returncode == 0) == ends, f"{name}: {done.returncode} {done.stderr[-300:]}")
+        check(("no unexpected message to move to the host" in done.stderr) != ends, f"{name}: {done.stderr[-300:]}")
+        reports = [json.loads(path.read_text()) for path in place.glob("*.json")]
+        most = max(report["tagged"]["prq"]["table_high_water"] for report in reports)
+        moved = max(report["tagged"]["umq"]["onloads"] for report in reports)
+        # Elements of the MPI itself have entries, too.
+        least = 1_024 - 16 if ends else 0
+        check(most <= 1_024 and least <= moved <= (1_024 if ends else 0), f"{name}: {most} receives, {moved} messages moved")
+    place = record(arguments, "few-bcasts", 2, arrivals, "bcasts", 1_500, 8, 2_000)
+    told, _ = settings(arguments, place, f"--entries={1_024 + 3}")
+    check(of_mode(told, "hardware")["flow_controls"] == 1, f"{told['modes'][0]}")
+
+
 def other_nics(arguments):
     """Short receives are posted before their messages come, and long messages come before their receives."""
     for name, enable, threshold, held in (("posted", "y", 64, 20_001), ("late-16000", "n", None, 0)):
@@ -285,6 +310,7 @@ def main():
     unexpected_bytes(arguments, arrivals)
     sends_before_receives(arguments, slingshot)
     late_broadcasts(arguments, arrivals)
+    device_in_hardware_mode(arguments, slingshot, arrivals)
     other_nics(arguments)
     several_runs_and_mistakes(arguments, slingshot)
     return exit_code()

@@ -21,8 +21,12 @@ pub(crate) fn rank_of(peak: &Peak) -> String {
 
 /// Returns the whole summary: headline, table and conclusions.
 pub(crate) fn of(sum: &Summary) -> String {
+    let onloads = sum.of_both(|queue| queue.onloads);
     let fit = match (sum.of_both(|queue| queue.spills), sum.tagged.arrivals) {
         (_, 0) => String::new(),
+        (0, _) if onloads > 0 => {
+            format!(": DOES NOT FIT, {} moved from the table to the host", count(onloads, "element"))
+        }
         (0, _) if sum.lack().is_some() => ": all that was counted fits without a spill".to_owned(),
         (0, _) => ": all fits without a spill".to_owned(),
         _ => format!(
@@ -181,6 +185,15 @@ fn measured(time: &MeasuredTime) -> Vec<String> {
 /// spilled, a second line has the reasons.
 pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String {
     let rank = rank_of(peak);
+    if queue.spills == 0 && queue.onloads > 0 {
+        return format!(
+            "{name} did not spill, but {} found no entry, and {} moved to the host; high-water mark \
+             {}{rank}",
+            count(queue.held_back, "element"),
+            count(queue.onloads, "element"),
+            whole(peak.elements)
+        );
+    }
     if queue.spills == 0 && queue.held_back > 0 {
         return format!(
             "{name} did not spill, but {} found no entry and {} held back; high-water mark {}{rank}",

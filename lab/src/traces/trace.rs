@@ -200,6 +200,8 @@ impl Trace {
         let mut config = DeviceConfig::from_params(params, layout);
         (config.prq.depths, config.umq.depths) = (true, true);
         config.times = false;
+        // Whether elements fit is judged by those that spill.
+        config.onloads = false;
         if self.header.context != "tagged" {
             // Untagged receives are those of the MPI itself, and the promises are those of the
             // program.

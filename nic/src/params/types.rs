@@ -37,6 +37,9 @@ pub enum Exhausted {
     Spill,
     /// The receive fails with `FI_ENOSPC`.
     Fail,
+    /// The unexpected messages of the endpoint move to the host, and the receive takes an entry.
+    /// Without such messages it fails immediately.
+    Onload,
 }
 
 /// Requirements for memory registration (`FI_TCAM_MR`).

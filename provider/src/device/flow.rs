@@ -6,7 +6,8 @@
 //! a receive without an entry   fi_trecv returns FI_EAGAIN. After FI_TCAM_FLOW_TIMEOUT
 //!                              without a free entry, this receive and those after it
 //!                              go to the host until an entry is free. With
-//!                              FI_TCAM_EXHAUSTED=fail, fi_trecv returns FI_ENOSPC instead
+//!                              FI_TCAM_EXHAUSTED=fail, fi_trecv returns FI_ENOSPC instead;
+//!                              with onload, immediately
 //! a message without a          is kept on the host, and the ring of the endpoint (or its
 //! receive or an entry          input from the network) stands still. When it is full,
 //!                              senders wait. It moves on when an entry is free, when a
@@ -49,7 +50,12 @@ impl Flow {
     }
 
     pub(crate) fn from_params(params: &Params) -> Self {
-        Self::new(params.flow_timeout, params.exhausted == Exhausted::Fail)
+        match params.exhausted {
+            Exhausted::Spill => Self::new(params.flow_timeout, false),
+            Exhausted::Fail => Self::new(params.flow_timeout, true),
+            // The unexpected messages have moved to the host already (`nic::device`).
+            Exhausted::Onload => Self::new(0, true),
+        }
     }
 
     /// Notes that an entry was free for a receive.
@@ -64,18 +70,24 @@ impl Flow {
     pub(crate) fn hold_post(&mut self, tagged: bool) -> Result<(), Errno> {
         let posts = &mut self.posts[usize::from(tagged)];
         let since = *posts.get_or_insert_with(Instant::now);
-        if since.elapsed() <= self.timeout {
+        if since.elapsed() < self.timeout {
             return Err(Errno::EAGAIN);
         }
         if !self.fails {
             return Ok(());
         }
         *posts = None;
-        tracing::error!(
-            "no entry became free for a posted receive in {:?} (FI_TCAM_FLOW_TIMEOUT): increase \
-             FI_TCAM_PRQ_ENTRIES, or set FI_TCAM_EXHAUSTED=spill",
-            self.timeout
-        );
+        match self.timeout {
+            Duration::ZERO => tracing::error!(
+                "a posted receive finds no entry in the pool of the node, and its process has no \
+                 unexpected message to move to the host (FI_TCAM_EXHAUSTED=onload): `tcam settings` \
+                 names the rank that holds most entries, and FI_TCAM_EXHAUSTED=spill goes on"
+            ),
+            timeout => tracing::error!(
+                "no entry became free for a posted receive in {timeout:?} (FI_TCAM_FLOW_TIMEOUT): \
+                 increase FI_TCAM_PRQ_ENTRIES, or set FI_TCAM_EXHAUSTED=spill"
+            ),
+        }
         Err(Errno::ENOSPC)
     }
 
