@@ -7,14 +7,14 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use addr2line::Loader;
 use addr2line::fallible_iterator::FallibleIterator as _;
+use addr2line::gimli::{self, EndianSlice, RunTimeEndian};
 use host::modules::build_id;
 use host::regular;
 use nic::plain::plain;
 use nic::trace::Module;
 use object::read::ReadCache;
-use object::{Object as _, ObjectSegment as _, ObjectSymbol as _};
+use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -140,53 +140,40 @@ impl Symbols {
 /// Returns the frames at these offsets in a module.
 fn frames_in(module: &Module, offsets: &BTreeSet<u64>) -> Result<Frames, Unread> {
     let path = Path::new(&module.path);
-    // A path from a trace may name a pipe, which must not be opened.
-    let file = regular::open(path).map_err(|_| Unread::Absent)?;
+    // A path from a trace may name a pipe, which is not opened.
+    let content = ReadCache::new(regular::open(path).map_err(|_| Unread::Absent)?);
+    let image = Image::of(&content).ok_or(Unread::Absent)?;
     if build_id(path) != module.build_id {
         return Err(Unread::Changed);
     }
-    let loader = Loader::new(path).map_err(|_| Unread::Absent)?;
-    let image = Image::of(file).ok_or(Unread::Absent)?;
-    let debug = debug_file(&module.build_id).and_then(|path| Loader::new(path).ok());
+    let debug = debug_file(&module.build_id).map(ReadCache::new);
+    let debug = debug.as_ref().and_then(Image::of);
     let at = |&offset: &u64| {
         // The address of a return is behind the call.
         let address = image.address(offset)?.checked_sub(1)?;
-        let frames = debug.as_ref().map(|debug| frames_at(debug, address)).unwrap_or_default();
-        let frames = if frames.is_empty() { frames_at(&loader, address) } else { frames };
-        let symbol = || loader.find_symbol(address).or_else(|| image.symbol(address));
-        let named = |name| StackFrame { function: Some(short_name(name)), ..StackFrame::default() };
-        let frames =
-            if frames.is_empty() { symbol().map(named).into_iter().collect() } else { frames };
+        let symbol = || image.symbol(address).map(short_name);
+        let mut frames = debug.as_ref().map(|debug| debug.frames_at(address)).unwrap_or_default();
+        if frames.is_empty() {
+            frames = image.frames_at(address);
+        }
+        match frames.last_mut() {
+            // Functions with the same code may share the debug information of one of them.
+            Some(last) if last.function.is_none() => last.function = symbol(),
+            Some(_) => {}
+            None => frames.extend(
+                symbol().map(|name| StackFrame { function: Some(name), ..StackFrame::default() }),
+            ),
+        }
         Some((offset, frames))
     };
     Ok(offsets.iter().filter_map(at).collect())
 }
 
 /// Returns the file with the debug information that a distribution keeps apart, if it is installed.
-fn debug_file(build_id: &str) -> Option<PathBuf> {
+fn debug_file(build_id: &str) -> Option<BufReader<File>> {
     let (first, rest) = build_id.split_at_checked(2)?;
     let path = Path::new("/usr/lib/debug/.build-id").join(first).join(format!("{rest}.debug"));
-    path.is_file().then_some(path)
-}
-
-/// Returns the frames at an address that have a source file; empty without debug information.
-fn frames_at(loader: &Loader, address: u64) -> Vec<StackFrame> {
-    let Ok(frames) = loader.find_frames(address) else { return Vec::new() };
-    let frame = |frame: addr2line::Frame<'_, _>| {
-        let location = frame.location.as_ref();
-        let named = frame.function.as_ref().and_then(|name| name.demangle().ok());
-        Ok(StackFrame {
-            function: named.map(|name| short_name(&name)),
-            file: location.and_then(|of| of.file).map(str::to_owned),
-            line: location.and_then(|of| of.line).filter(|line| *line > 0),
-        })
-    };
-    let mut frames: Vec<StackFrame> = frames.map(frame).collect().unwrap_or_default();
-    // Functions with the same code may share the debug information of one of them.
-    if let Some(StackFrame { function: function @ None, .. }) = frames.last_mut() {
-        *function = loader.find_symbol(address).map(short_name);
-    }
-    if frames.iter().any(|frame| frame.file.is_some()) { frames } else { Vec::new() }
+    regular::open(&path).ok()
 }
 
 /// Returns the name of a function without the parameters of C++ and the mangling of Fortran.
@@ -238,18 +225,29 @@ fn cython_name(name: &str) -> Option<String> {
     }
 }
 
-/// Segments and exported functions of a file.
-struct Image {
+/// A program or library.
+struct Image<'a> {
     /// Offset in the file, length, and address of each segment.
     segments: Vec<[u64; 3]>,
-    /// Address, length and name of each exported function.
-    exported: Vec<(u64, u64, String)>,
+    /// Address, length and name of each function with a symbol.
+    functions: Vec<(u64, u64, String)>,
+    lines: addr2line::Context<EndianSlice<'a, RunTimeEndian>>,
 }
 
-impl Image {
-    fn of(file: BufReader<File>) -> Option<Self> {
-        let cache = ReadCache::new(file);
-        let file = object::File::parse(&cache).ok()?;
+impl<'a> Image<'a> {
+    /// Reads a file. Returns `None` if it is no program or library.
+    fn of(content: &'a ReadCache<BufReader<File>>) -> Option<Self> {
+        let file = object::File::parse(content).ok()?;
+        let endian = match file.is_little_endian() {
+            true => RunTimeEndian::Little,
+            false => RunTimeEndian::Big,
+        };
+        let section = |id: gimli::SectionId| {
+            let section = file.section_by_name(id.name());
+            let bytes = section.and_then(|section| section.data().ok()).unwrap_or_default();
+            Ok::<_, gimli::Error>(EndianSlice::new(bytes, endian))
+        };
+        let lines = addr2line::Context::from_dwarf(gimli::Dwarf::load(section).ok()?).ok()?;
         let segment = |segment: object::Segment<'_, '_, _>| {
             let (offset, length) = segment.file_range();
             [offset, length, segment.address()]
@@ -260,7 +258,8 @@ impl Image {
             Some((symbol.address(), symbol.size(), name.to_owned()))
         };
         let segments = file.segments().map(segment).collect();
-        Some(Self { segments, exported: file.dynamic_symbols().filter_map(function).collect() })
+        let functions = file.symbols().chain(file.dynamic_symbols()).filter_map(function).collect();
+        Some(Self { segments, functions, lines })
     }
 
     /// Returns the address of an offset in the file.
@@ -271,12 +270,31 @@ impl Image {
         self.segments.iter().find(of).map(|[from, _, address]| address.wrapping_add(offset - from))
     }
 
-    /// Returns the name of the exported function that contains an address.
+    /// Returns the name of the function that contains an address.
     fn symbol(&self, address: u64) -> Option<&str> {
         let of = |(from, length, _): &&(u64, u64, String)| {
             (*from..from.saturating_add(*length)).contains(&address)
         };
-        self.exported.iter().find(of).map(|(.., name)| name.as_str())
+        self.functions.iter().find(of).map(|(.., name)| name.as_str())
+    }
+
+    /// Returns the frames at an address; empty without debug information, or if it is in a file that
+    /// the compiler split off (`-gsplit-dwarf`).
+    fn frames_at(&self, address: u64) -> Vec<StackFrame> {
+        let Ok(frames) = self.lines.find_frames(address).skip_all_loads() else {
+            return Vec::new();
+        };
+        let frame = |frame: addr2line::Frame<'_, _>| {
+            let location = frame.location.as_ref();
+            let named = frame.function.as_ref().and_then(|name| name.demangle().ok());
+            Ok(StackFrame {
+                function: named.map(|name| short_name(&name)),
+                file: location.and_then(|of| of.file).map(str::to_owned),
+                line: location.and_then(|of| of.line).filter(|line| *line > 0),
+            })
+        };
+        let frames: Vec<StackFrame> = frames.map(frame).collect().unwrap_or_default();
+        if frames.iter().any(|frame| frame.file.is_some()) { frames } else { Vec::new() }
     }
 }
 

@@ -94,7 +94,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::code::{
     Address, Encoder, FILL, KEYS, MOST_REPEATS, MOST_SITES, Sink, later_record, put_error,
-    put_peer, put_poll, put_site_number, put_thread, put_time, repeat_record, state, step_record,
+    put_peer, put_poll, put_thread, put_time, repeat_record, site_record, state, step_record,
 };
 use self::code::{Decoder, NoRecord, Record};
 pub use self::input::WORD;

@@ -516,10 +516,10 @@ fn operations_have_the_site_that_was_recorded_last() {
     }
     for (site, number) in sites.iter().zip(1..) {
         put_site(&mut bytes, site).unwrap();
-        put_site_number(&mut bytes, number).unwrap();
+        bytes.put([site_record(number)]).unwrap();
         encoder.op(&mut bytes, &op(number.into())).unwrap();
     }
-    put_site_number(&mut bytes, 0).unwrap();
+    bytes.put([site_record(0)]).unwrap();
     encoder.op(&mut bytes, &op(3)).unwrap();
     let mut reader = Reader::new(&bytes[..]).unwrap();
     let mut told = Vec::new();
@@ -540,7 +540,7 @@ fn entries_of_sites_that_name_nothing_are_damage() {
     };
     let caller = Caller { module: 1, offset: 3 };
     let site = Site { function: "MPI_Irecv".to_owned(), callers: vec![caller] };
-    assert_eq!(error(&|bytes| put_site_number(bytes, 1).unwrap()), "record 0 is damaged");
+    assert_eq!(error(&|bytes| bytes.put([site_record(1)]).unwrap()), "record 0 is damaged");
     let of_no_module = |bytes: &mut Vec<u8>| {
         put_module(bytes, &module("a")).unwrap();
         put_site(bytes, &site).unwrap();

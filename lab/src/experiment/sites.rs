@@ -272,8 +272,12 @@ fn base(path: &str) -> &str {
     }
 }
 
-/// Returns a sentence for each module whose lines are unknown.
+/// Returns a sentence for each module whose lines are unknown, or one if there are no places.
 fn notes(places: &[Place], symbols: &Symbols) -> Vec<String> {
+    if places.is_empty() {
+        let why = "No call of MPI went through libtcam-sites.so: the program may contain its MPI";
+        return vec![why.to_owned()];
+    }
     let all = places.iter().flat_map(|(_, callers)| callers.iter().take(1));
     let lineless = all.filter(|(module, offset)| {
         symbols.at(module, *offset).iter().all(|frame| frame.line.is_none())
@@ -294,4 +298,81 @@ fn notes(places: &[Place], symbols: &Symbols) -> Vec<String> {
         }
     };
     modules.into_iter().map(note).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use matching::{Key, Source};
+    use nic::trace::{Encoder, Header, Posted, Sent, Site, put_module, put_peer, put_site};
+    use nic::trace::{Sink, site_record};
+
+    use super::*;
+    use crate::experiment::{TimeWindow, by, fill};
+    use crate::traces::{Take, files};
+
+    const KEY: Key = Key { bits: 5, ignore: 0, source: Source::new(0) };
+
+    /// Writes the trace of a rank, whose only peer is the other one, at port 11 or 10. Each operation
+    /// has a site.
+    fn write(directory: &Path, rank: u32, operations: &[(u32, Op)]) {
+        let header = Header {
+            rank: Some(rank),
+            pid: rank + 1,
+            context: "tagged".to_owned(),
+            address: format!("127.0.0.1:{}", 10 + rank),
+            layout: "mpich".to_owned(),
+            sites: true,
+            ..Header::default()
+        };
+        let (mut bytes, mut encoder) = (header.to_bytes(), Encoder::default());
+        let module = Module { build_id: String::new(), path: "/nowhere/app".to_owned() };
+        put_module(&mut bytes, &module).unwrap();
+        for offset in [16, 32] {
+            let callers = vec![Caller { module: 0, offset: offset + u64::from(rank) }];
+            put_site(&mut bytes, &Site { function: "MPI_X".to_owned(), callers }).unwrap();
+        }
+        let address = Address { ip: 0x7f00_0001, port: 11 - rank as u16 };
+        put_peer(&mut bytes, 0, address).unwrap();
+        for (site, op) in operations {
+            bytes.put([site_record(*site)]).unwrap();
+            encoder.op(&mut bytes, op).unwrap();
+        }
+        std::fs::write(directory.join(format!("{rank}.1.2.tagged.trace")), bytes).unwrap();
+    }
+
+    /// Records two messages that rank 1 sent at two sites, and that rank 0 took at one. Returns the
+    /// sentences on them.
+    fn readings(sends: bool) -> Vec<String> {
+        let directory = tempfile::tempdir().unwrap();
+        let arrive = Op::Arrive(nic::message::Envelope { source: 0, bits: 5, len: 8 });
+        let post = Op::Post(Posted { key: KEY, len: 8, multi: None, non_contiguous: false });
+        let send = Op::Send(Sent { peer: 0, bits: 5, len: 8 });
+        let received = [(0, arrive), (0, arrive), (2, post), (2, post), (1, post)];
+        write(directory.path(), 0, &received);
+        let sent = [(1, send), (2, send), (2, send)];
+        write(directory.path(), 1, if sends { &sent } else { &[] });
+        let take = Take { cut_off: true, ..Take::default() };
+        let found = files::find(&[directory.path().to_owned()], take).unwrap();
+        CallSites::write(&found, directory.path()).unwrap();
+        let makeups = fill::of(&found, TimeWindow::ALL, &ProgressBar::hidden()).unwrap();
+        by::readings(&makeups)
+    }
+
+    #[test]
+    fn messages_have_the_places_of_their_senders_or_receivers() {
+        let of_receives = readings(false);
+        assert_eq!(
+            of_receives[..2],
+            [
+                "1 of the 1 receives in the PRQ of rank 0 at its longest were posted by app+0x10 \
+                 (MPI_X)",
+                "2 of the 2 messages in the UMQ of rank 0 at its longest were received by app+0x20 \
+                 (MPI_X)",
+            ]
+        );
+        let of_sends = readings(true);
+        assert!(of_sends[1].contains("were sent by app+0x"), "{of_sends:?}");
+        assert!(of_sends[1].ends_with("and the others at 1 other place"), "{of_sends:?}");
+        assert_eq!(of_sends.last().unwrap(), "Lines of app are unknown: the file is not here");
+    }
 }

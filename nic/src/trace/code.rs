@@ -338,13 +338,12 @@ pub fn put_poll<S: Sink>(sink: &mut S, nanoseconds: u64) -> Result<(), S::Error>
     sink.put([kind::POLL, low, high])
 }
 
-/// Writes the number of the site of the following posts and sends; 0 for none.
-///
-/// # Errors
-/// There is no room.
+/// The record that sets the site of the following posts and sends to this number, at most
+/// [`MOST_SITES`]; 0 for none.
 #[inline]
-pub fn put_site_number<S: Sink>(sink: &mut S, number: u32) -> Result<(), S::Error> {
-    sink.put([kind::SITE | number.min(MOST_SITES) << NUMBER])
+#[must_use]
+pub const fn site_record(number: u32) -> u32 {
+    kind::SITE | number << NUMBER
 }
 
 /// Writes a text in parts. Leaves out what is beyond [`LONGEST_TEXT`].

@@ -9,7 +9,9 @@ use host::{
     modules::{Mappings, build_id},
     trace_file::TraceFile,
 };
-use nic::trace::{Caller, MOST_SITES, Module, Site, Stop, put_module, put_site, put_site_number};
+use nic::trace::{
+    Caller, MOST_SITES, Module, Sink as _, Site, Stop, put_module, put_site, site_record,
+};
 
 /// The result of writing records.
 pub(super) type Recorded<T = ()> = Result<T, Stop>;
@@ -20,11 +22,25 @@ const RECENT: usize = 256;
 /// The places of the calls that a trace records. A type parameter of the recorder, so that a
 /// recording without places does nothing for them.
 pub(super) trait CallSites: Send {
-    /// Returns true if the calling thread called MPI from the recorded place.
-    fn is_same(&self) -> bool;
+    /// Compares the place from which the calling thread called MPI with the recorded one.
+    fn look(&self) -> Look;
+
+    /// Notes that the record of this place was written.
+    fn note(&mut self, word: u64);
 
     /// Records the place from which the calling thread called MPI.
     fn put(&mut self, file: &mut TraceFile) -> Recorded;
+}
+
+/// The place from which a thread called MPI.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Look {
+    /// The recorded one.
+    Same,
+    /// Another one that was recorded lately: its word, and the record that names it.
+    Recent(u64, u32),
+    /// Another one.
+    Other,
 }
 
 /// No places are recorded.
@@ -33,9 +49,11 @@ pub(super) struct NoSites;
 
 impl CallSites for NoSites {
     #[inline(always)]
-    fn is_same(&self) -> bool {
-        true
+    fn look(&self) -> Look {
+        Look::Same
     }
+
+    fn note(&mut self, _: u64) {}
 
     fn put(&mut self, _: &mut TraceFile) -> Recorded {
         Ok(())
@@ -59,19 +77,37 @@ pub(super) struct RecordedSites {
 
 impl CallSites for RecordedSites {
     #[inline(always)]
-    fn is_same(&self) -> bool {
-        self.source.word() == self.last
+    fn look(&self) -> Look {
+        let word = self.source.word();
+        if word == self.last {
+            return Look::Same;
+        }
+        match self.recent[place_of(word)] {
+            (recent, number) if recent == word => Look::Recent(word, site_record(number)),
+            _ => Look::Other,
+        }
+    }
+
+    #[inline(always)]
+    fn note(&mut self, word: u64) {
+        self.last = word;
     }
 
     fn put(&mut self, file: &mut TraceFile) -> Recorded {
         let word = self.source.word();
-        let place = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % RECENT;
+        let place = place_of(word);
         if self.recent[place].0 != word {
             self.recent[place] = (word, self.number(word, file)?);
         }
         self.last = word;
-        put_site_number(file, self.recent[place].1)
+        file.put([site_record(self.recent[place].1)])
     }
+}
+
+/// Returns the place of a word in the list of recent ones.
+#[inline(always)]
+fn place_of(word: u64) -> usize {
+    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % RECENT
 }
 
 impl RecordedSites {

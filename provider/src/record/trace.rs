@@ -35,7 +35,7 @@ use crate::{
     record::{
         caller::LastCaller,
         message,
-        sites::{CallSites, NoSites, Recorded, RecordedSites},
+        sites::{CallSites, Look, NoSites, Recorded, RecordedSites},
     },
 };
 
@@ -135,10 +135,7 @@ impl<S: CallSites> Recorder for Trace<S> {
     fn short(&mut self, head: OpWord, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
         let now = self.time(head.is_arrival());
-        let is_plain = self.pauses.is_none()
-            && self.caller.is_same()
-            && self.error == 0
-            && (!head.has_site() || self.sites.is_same());
+        let is_plain = self.pauses.is_none() && self.caller.is_same() && self.error == 0;
         if !is_plain || !self.try_put_known(now, head, &key) {
             self.record_short(now, head, bits, ignore, source);
         }
@@ -279,21 +276,31 @@ impl<S: CallSites> Trace<S> {
     }
 
     /// Writes the record of an operation whose key the encoder knows, preceded by the step of the
-    /// time. If the record equals the last one, writes only that the last one is repeated.
-    /// Returns false if the key is unknown, the step is too long, the window of the file
+    /// time, and by its site if another one was recorded. If the record equals the last one, writes only that the last one is repeated.
+    /// Returns false if the key or the site is unknown, the step is too long, the window of the file
     /// (`host::trace_file`) is full, or no file is open.
     #[inline(always)]
     fn try_put_known(&mut self, now: u64, head: OpWord, key: &Key) -> bool {
         let TraceState::Recording(file) = &mut self.state else { return false };
         let Some(word) = self.encoder.known(head, key) else { return false };
-        let is_put = match now - self.now {
-            0 if word == self.last => file.try_repeat(),
-            0 => file.try_put([word]),
-            step if word == self.last => {
+        let look = if head.has_site() { self.sites.look() } else { Look::Same };
+        let step = now - self.now;
+        let is_put = match look {
+            Look::Same if step == 0 && word == self.last => file.try_repeat(),
+            Look::Same if step == 0 => file.try_put([word]),
+            Look::Same if word == self.last => {
                 later_record(step).is_some_and(|record| file.try_put([record]))
             }
-            step => step_record(step).is_some_and(|step| file.try_put([step, word])),
+            Look::Same => step_record(step).is_some_and(|step| file.try_put([step, word])),
+            Look::Recent(_, site) if step == 0 => file.try_put([site, word]),
+            Look::Recent(_, site) => {
+                step_record(step).is_some_and(|step| file.try_put([site, step, word]))
+            }
+            Look::Other => false,
         };
+        if let (true, Look::Recent(place, _)) = (is_put, look) {
+            self.sites.note(place);
+        }
         if is_put {
             (self.now, self.last) = (now, word);
         }
@@ -355,7 +362,7 @@ impl<S: CallSites> Trace<S> {
             let thread = Thread { cpu_ns, ..self.caller.thread() };
             self.put(|_, file| put_thread(file, thread));
         }
-        if has_site && !self.sites.is_same() {
+        if has_site && !matches!(self.sites.look(), Look::Same) {
             self.last = NONE;
             if let TraceState::Recording(file) = &mut self.state
                 && let Err(stop) = self.sites.put(file)

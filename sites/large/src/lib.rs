@@ -2,10 +2,20 @@
 //! `libtcam-sites-large.so`: the trampolines of functions with large counts, such as `MPI_Irecv_c`,
 //! which lead into `libtcam-sites.so`. A program may check whether its MPI has such a function, as
 //! mpi4py does. So `tcam run --sites` preloads this library only for an MPI that has them.
+//!
+//! It uses nothing of the standard library. If it is built with `panic = "abort"`, as for the wheel,
+//! it does without it, and is a fifth as large.
+#![cfg_attr(panic = "abort", no_std)]
 #![allow(unsafe_code, reason = "naked functions are assembly")]
 #![allow(non_snake_case, reason = "the names are those of MPI")]
 
-use std::arch::naked_asm;
+use core::arch::naked_asm;
+
+#[cfg(panic = "abort")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}
 
 /// The trampoline of a name.
 macro_rules! trampoline {
