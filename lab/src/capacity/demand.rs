@@ -9,12 +9,10 @@ use nic::replay::Change;
 use nic::trace::Op;
 
 use super::list_entries::{Abort, ENGINES, Element, ListEntries, Provider, UsesEntries};
-use super::need::{Knob, Need};
 use super::polls::{self, BetweenPolls};
 use super::sends::Sends;
 use crate::error::Error;
 use crate::settings::Settings;
-use crate::stats::Range;
 use crate::text::whole;
 use crate::traces::node::ByAddress;
 use crate::traces::together::Step;
@@ -47,6 +45,8 @@ impl OfEndpoint {
 #[derive(Clone, Debug)]
 pub(crate) enum KnownSends {
     No,
+    /// Some messages did not arrive before the recording ended.
+    Incomplete,
     /// The number of sends at which the program hangs, if it does, and the ranks that wait.
     Yes {
         hangs_up_to: Option<(u64, Vec<usize>)>,
@@ -57,9 +57,9 @@ pub(crate) enum KnownSends {
 #[derive(Clone, Debug)]
 pub(crate) struct Demand {
     pub(crate) endpoints: Vec<OfEndpoint>,
-    /// Largest number of list entries for elements that an engine needs. It is a range, because the
-    /// order of operations of different ranks is uncertain.
-    pub(crate) elements: Range<u64>,
+    /// Largest number of list entries that an engine needs in mode hardware, buffers included, in the
+    /// order of the recorded times.
+    pub(crate) list_entries: u64,
     /// Largest number of endpoints on an engine, and on a NIC.
     pub(crate) endpoints_an_engine: u64,
     pub(crate) endpoints_a_nic: u64,
@@ -80,21 +80,21 @@ impl Demand {
         let most = abort.held.iter().max_by_key(|(_, held)| *held);
         let own = abort.held.iter().find(|(endpoint, _)| *endpoint == abort.victim);
         let element = match abort.is_receive {
-            true => format!("posts receive {} of those that wait", whole(abort.receives + 1)),
-            false => "gets an unexpected message".to_owned(),
+            true => format!("its receive {} that waits", whole(abort.receives + 1)),
+            false => "an unexpected message".to_owned(),
         };
         let cause = match (most, own) {
-            (Some((cause, most)), Some((_, own))) if most > own => format!(
-                ", of which {} holds {} and {victim} {}",
-                self.endpoints[*cause].name(),
-                whole(*most),
-                whole(*own)
-            ),
-            _ => String::new(),
+            (Some((cause, most)), Some((_, own))) if most > own => {
+                let cause = self.endpoints[*cause].name();
+                format!(", {} of {cause} and {} of {victim}", whole(*most), whole(*own))
+            }
+            _ => {
+                format!(", all of {victim}").repeat(usize::from(own.is_some_and(|of| of.1 == held)))
+            }
         };
         Some(format!(
-            "{victim} {element} while {} elements have all entries of its engine{cause}, and {victim} has no \
-         unexpected message to move to the host",
+            "{victim} finds no entry for {element}: its engine is full ({} elements{cause}), and it has no unexpected \
+             message to move to the host",
             whole(held)
         ))
     }
@@ -127,7 +127,8 @@ struct Endpoints {
 }
 
 impl Endpoints {
-    /// Finds the endpoints, and assigns them to engines in the order of the traces.
+    /// Finds the endpoints, and assigns them to engines in the order of the traces. Missing ranks have
+    /// an engine, too, if each rank of a NIC has one endpoint and the numbers of the ranks are in steps.
     fn of(traces: &[Trace]) -> Self {
         let (mut all, mut numbers) = (Vec::new(), BTreeMap::new());
         let mut nics: BTreeMap<_, (usize, usize)> = BTreeMap::new();
@@ -147,38 +148,47 @@ impl Endpoints {
             })
         };
         let of_traces = traces.iter().map(&mut of_trace).collect();
+        give_engines(&mut all);
         let endpoints_a_nic = nics.values().map(|(_, given)| *given as u64).max().unwrap_or(0);
         Self { all, of_traces, endpoints_a_nic, by_address: ByAddress::new(by_address), by_rank }
     }
 }
 
-/// Computes the demand of a run.
-pub(crate) fn of(found: &Found, provider: Provider) -> Result<Demand, Error> {
-    let settings = settings_of("cassini-hybrid");
-    let (demand, need, between_polls) = play::with_bar(found, 3, |bar| {
-        let need = Need::of(found, &settings, Knob::Pool, bar)?;
-        Ok((replayed(found, provider, bar)?, need, polls::of(found, provider, bar)?))
-    })?;
-    // A pool is divided equally among the engines.
-    let an_engine = |pool: u64| pool.div_ceil(ENGINES as u64);
-    // The tables of a device have a largest size, and the replay has no limit.
-    let replayed = demand.elements;
-    let elements = Range {
-        least: an_engine(need.pool.least).max(replayed.least),
-        most: an_engine(need.pool.most).max(replayed.most),
-    };
-    Ok(Demand { elements, between_polls, ..demand })
+/// Gives the endpoints of each NIC their engines by the number of the rank, if the numbers are in equal
+/// steps where ranks are there: a rank that is missing keeps its place.
+fn give_engines(all: &mut [OfEndpoint]) {
+    let mut nics: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (at, of) in all.iter().enumerate() {
+        nics.entry(of.engine / ENGINES).or_default().push(at);
+    }
+    for (nic, members) in nics {
+        let ranks: Option<Vec<u64>> =
+            members.iter().map(|&at| all[at].rank.map(u64::from)).collect();
+        let Some(ranks) = ranks.filter(|ranks| ranks.is_sorted_by(|one, next| one < next)) else {
+            continue;
+        };
+        let step = ranks.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or(1);
+        if ranks.iter().any(|rank| (rank - ranks[0]) % step != 0) {
+            continue;
+        }
+        for (&at, rank) in members.iter().zip(&ranks) {
+            let place = (rank - ranks[0]) / step;
+            all[at].engine = nic * ENGINES + (place % ENGINES as u64) as usize;
+        }
+    }
 }
 
-/// Returns settings with a device and its parameters only.
-fn settings_of(device: &str) -> Settings {
-    let mut settings = Settings::default();
-    settings.set("device", &device);
-    settings
+/// Computes the demand of a run.
+pub(crate) fn of(found: &Found, provider: Provider) -> Result<Demand, Error> {
+    play::with_bar(found, 2, |bar| {
+        let demand = replayed(found, provider, bar)?;
+        Ok(Demand { between_polls: polls::of(found, provider, bar)?, ..demand })
+    })
 }
 
 fn replayed(traces: &[Trace], provider: Provider, bar: &ProgressBar) -> Result<Demand, Error> {
-    let mut together = JointReplay::without_pool(traces.iter(), &settings_of("ideal"))?;
+    let settings = Settings::default().with([("device", &"ideal")]);
+    let mut together = JointReplay::without_pool(traces.iter(), &settings)?;
     let Endpoints { mut all, of_traces, endpoints_a_nic, by_address, by_rank } =
         Endpoints::of(traces);
     let engine_of: Vec<_> = all.iter().map(|of| of.engine).collect();
@@ -193,11 +203,13 @@ fn replayed(traces: &[Trace], provider: Provider, bar: &ProgressBar) -> Result<D
     // Receives, unexpected messages, bytes of those in buffers, and the number of those.
     let mut now = vec![[0_u64; 4]; all.len()];
     let mut on_engines = vec![0_u64; 1 + engine_of.iter().max().unwrap_or(&0)];
-    let mut largest = vec![0_u64; all.len()];
-    let mut most_on_engine = 0;
+    engine_of.iter().for_each(|engine| on_engines[*engine] += UsesEntries::Hardware.buffers());
+    let mut list_entries = on_engines.iter().copied().max().unwrap_or(0);
+    let mut has_threads = false;
     while let Some((Step { at, recorded, .. }, op, change)) = together.step_with_changes(bar)? {
         let Context { endpoint, is_tagged, unexpected, places, peers } = &mut contexts[at];
         let endpoint = *endpoint;
+        has_threads |= together.players[at].thread().number > 0;
         let mut peer = |number: u32| {
             *peers.entry(number).or_insert_with(|| match by_rank.get(&number) {
                 Some(&endpoint) => Some(endpoint),
@@ -266,8 +278,7 @@ fn replayed(traces: &[Trace], provider: Provider, bar: &ProgressBar) -> Result<D
         let held = of[0] + of[1];
         let on_engine = &mut on_engines[engine_of[endpoint]];
         *on_engine = *on_engine + held - before;
-        most_on_engine = most_on_engine.max(*on_engine);
-        largest[endpoint] = largest[endpoint].max(held);
+        list_entries = list_entries.max(*on_engine);
         let most = &mut all[endpoint];
         most.receives = most.receives.max(of[0]);
         most.unexpected = most.unexpected.max(of[1]);
@@ -278,20 +289,21 @@ fn replayed(traces: &[Trace], provider: Provider, bar: &ProgressBar) -> Result<D
     for (of, open) in all.iter_mut().zip(&sends.most_open) {
         of.open_sends = *open;
     }
-    let known = sends.recorded > 0 && sends.are_complete();
-    let sends = match known {
-        true => KnownSends::Yes { hangs_up_to: sends.hangs_up_to() },
-        false => KnownSends::No,
+    let sends = match (sends.recorded, sends.are_complete()) {
+        (0, _) => KnownSends::No,
+        (_, false) => KnownSends::Incomplete,
+        // The order of the operations of two threads may be another one.
+        _ if has_threads => KnownSends::Yes { hangs_up_to: None },
+        _ => KnownSends::Yes { hangs_up_to: sends.hangs_up_to() },
     };
     let mut on_engine = BTreeMap::<_, u64>::new();
     all.iter().for_each(|of| *on_engine.entry(of.engine).or_default() += 1);
     let endpoints_an_engine = on_engine.into_values().max().unwrap_or(0);
     let [hardware, hybrid] = modes;
-    let least = largest.into_iter().max().unwrap_or(0);
-    let (endpoints, elements) = (all, Range { least, most: most_on_engine });
+    let endpoints = all;
     Ok(Demand {
         endpoints,
-        elements,
+        list_entries,
         endpoints_an_engine,
         endpoints_a_nic,
         hardware,

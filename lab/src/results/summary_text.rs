@@ -25,7 +25,10 @@ pub(crate) fn of(sum: &Summary) -> String {
     let fit = match (sum.of_both(|queue| queue.spills), sum.tagged.arrivals) {
         (_, 0) => String::new(),
         (0, _) if onloads > 0 => {
-            format!(": DOES NOT FIT, {} moved from the table to the host", count(onloads, "element"))
+            format!(
+                ": DOES NOT FIT, {} moved from the table to the host",
+                count(onloads, "element")
+            )
         }
         (0, _) if sum.lack().is_some() => ": all that was counted fits without a spill".to_owned(),
         (0, _) => ": all fits without a spill".to_owned(),

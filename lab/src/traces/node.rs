@@ -32,6 +32,7 @@ use nic::replay::{Change, Replay};
 use nic::trace::{Address, Op, Posted, Sent};
 
 use crate::error::Error;
+use crate::options::LARGEST;
 use crate::results::{RecordedPlacement, RunRecord};
 
 /// The placement of the ranks of a recording on nodes, each with one NIC.
@@ -281,10 +282,11 @@ impl LeftOut {
 impl<'a> NodeFilter<'a> {
     pub(crate) fn new(nodes: &'a Nodes, rank: u32, generated: bool, layout: TagLayout) -> Self {
         let (known, partly_local_buffers, follow_up, posts, arrivals) = Default::default();
-        let entries = |name: &str| name.ends_with("q_entries").then(|| "0".to_owned());
+        // The index of a large table is fast with queues of any order.
+        let entries = |name: &str| name.ends_with("q_entries").then(|| LARGEST.to_string());
         let params = Params::from_lookup(entries).expect("the defaults are valid");
         let device = DeviceConfig::from_params(&params, TagLayout::Opaque);
-        let whole = Box::new(Replay::new(&device).expect("a device without tables can be made"));
+        let whole = Box::new(Replay::new(&device).expect("a device with large tables can be made"));
         let node = nodes.of(rank);
         Self {
             nodes,

@@ -123,6 +123,8 @@ pub(super) struct OfCassini {
     /// List entries of an engine that the job may use, and that it needs.
     pub(super) available: u64,
     list_entries: Range<u64>,
+    /// A sentence on the sends with which the program hangs.
+    pub(super) hangs: Option<String>,
     pub(super) modes: Vec<OfMode>,
     #[serde(rename = "bytes_a_rank")]
     memory: Memory,
@@ -181,10 +183,9 @@ pub(super) fn of(runs: &[Demand], given: Given) -> Advice {
     let defaults = given.stack.values();
     let mode = mode(runs, &needs, given);
     let mut settings = vec![of_match_mode(mode, runs, &needs, given)];
-    settings.extend(preemptive(mode, runs, given).into_iter().flatten());
     settings.extend(buffers(mode, &needs, given));
     let mut notes = Vec::new();
-    settings.push(sends(runs, &needs, given, &mut notes));
+    settings.push(sends(runs, &needs, given));
     settings.push(event_queue(runs, &needs, given));
     let flow = runs.iter().any(|run| run.hardware.endpoints.iter().any(|of| of.moves > 0));
     if mode == Mode::Hardware && flow && given.ranks > UNIVERSE {
@@ -212,20 +213,17 @@ pub(super) fn of(runs: &[Demand], given: Given) -> Advice {
     let (memory, memory_of_stack) = (set(&settings), set(&settings[..1]));
     let modes = of_modes(runs, &needs);
     let (available, list_entries) = (given.available, needs.list_entries);
-    let cassini = OfCassini { available, list_entries, modes, memory, memory_of_stack };
+    let hangs = hang_sentence(runs, given);
+    let cassini = OfCassini { available, list_entries, hangs, modes, memory, memory_of_stack };
     Advice { needs, settings, notes, cassini: Some(cassini) }
 }
 
 impl Needs {
     /// Returns the needs of runs, of which there is at least one.
     pub(super) fn of(runs: &[Demand]) -> Self {
-        let entries = |run: &Demand| {
-            let buffers = UsesEntries::Hardware.buffers() * run.endpoints_an_engine;
-            Range { least: run.elements.least + buffers, most: run.elements.most + buffers }
-        };
         let known = runs.iter().all(|run| matches!(run.sends, KnownSends::Yes { .. }));
         Self {
-            list_entries: Range::over(runs.iter().map(entries)),
+            list_entries: Range::of(runs.iter().map(|run| run.list_entries)),
             receives: of_endpoints(runs, |of| of.receives),
             unexpected: of_endpoints(runs, |of| of.unexpected),
             unexpected_bytes: of_endpoints(runs, |of| of.buffered),
@@ -257,95 +255,45 @@ fn mode(runs: &[Demand], needs: &Needs, given: Given) -> Mode {
 }
 
 fn of_match_mode(mode: Mode, runs: &[Demand], needs: &Needs, given: Given) -> Setting {
-    let (entries, available) = (needs.list_entries, given.available);
+    let available = given.available;
+    let entries = needs.list_entries.most;
+    let with_margin = |number: u64| match given.margin > 1.0 {
+        true => {
+            format!(", {} with the margin of {}", whole(given.with_margin(number)), given.margin)
+        }
+        false => String::new(),
+    };
+    let of_entries = format!(
+        "an engine needs {} of {} list entries{}",
+        whole(entries),
+        whole(available),
+        with_margin(entries)
+    );
+    let has_ids = given.with_margin(needs.receives.most) <= RECEIVE_IDS;
     let reason = match mode {
-        Mode::Hardware => format!(
-            "an engine needs {} of {} list entries at most",
-            whole(entries.most),
-            whole(available)
-        ),
-        _ if given.with_margin(needs.receives.most) > RECEIVE_IDS => format!(
-            "{} receives wait at a rank at most, and hardware and hybrid have {} IDs for them",
+        Mode::Software if !has_ids => format!(
+            "{} receives wait at a rank{}, and hardware and hybrid have {} IDs for them",
             whole(needs.receives.most),
+            with_margin(needs.receives.most),
             whole(RECEIVE_IDS)
         ),
-        _ if entries.most <= available => format!(
-            "an engine needs {} of {} list entries, less than a margin of {} below the limit",
-            whole(entries.most),
-            whole(available),
-            given.margin
+        Mode::Software => format!(
+            "{of_entries}, and in mode hybrid more than half of a rank's elements would come to the host"
         ),
-        _ => {
-            format!("an engine needs {} of {} list entries", whole(entries.most), whole(available))
-        }
+        Mode::Hardware | Mode::Hybrid => of_entries,
     };
-    let reason = match mode {
-        Mode::Software if given.with_margin(needs.receives.most) <= RECEIVE_IDS => {
-            format!(
-                "{reason}, and in mode hybrid more than half of a rank's elements would come to the host"
-            )
-        }
-        _ => reason,
-    };
-    let fits = |run: &Demand| {
-        let need = run.elements.most + UsesEntries::Hardware.buffers() * run.endpoints_an_engine;
-        given.with_margin(need) <= available
-    };
+    let fits = |run: &Demand| given.with_margin(run.list_entries) <= available;
     let each = runs.iter().all(fits) || !runs.iter().any(fits);
+    // Mode hardware goes on if all elements without an entry find messages that can move.
+    let goes_on = entries > available && runs.iter().all(|run| run.hardware.abort.is_none());
     Setting {
         name: format!("{PREFIX}RX_MATCH_MODE"),
         value: mode.name().to_owned(),
         is_change: mode != given.stack.values().mode,
-        is_needed: true,
+        is_needed: !has_ids || !goes_on,
         basis: if each { Basis::EachRun } else { Basis::LargestRun },
         reason,
     }
-}
-
-/// Returns the pre-emptive switch of mode hybrid by which only the rank with most elements leaves the
-/// hardware, and the size above which it does. Returns `None` if all ranks of an engine leave it
-/// anyway, or have an engine each.
-fn preemptive(mode: Mode, runs: &[Demand], given: Given) -> Option<[Setting; 2]> {
-    let of_run = runs.iter().max_by_key(|run| run.elements.most)?;
-    if mode != Mode::Hybrid || of_run.endpoints_an_engine < 2 {
-        return None;
-    }
-    let size = |of: &OfEndpoint| of.receives.max(of.unexpected);
-    let largest = of_run.endpoints.iter().max_by_key(|of| of.receives + of.unexpected)?;
-    let others = of_run.elements.most.saturating_sub(largest.receives + largest.unexpected)
-        + UsesEntries::Hybrid.buffers() * of_run.endpoints_an_engine;
-    if given.with_margin(others) > given.available {
-        return None;
-    }
-    let (name, noun) = match largest.unexpected > largest.receives {
-        true => ("HYBRID_UNEXPECTED_MSG_PREEMPTIVE", "unexpected messages"),
-        false => ("HYBRID_POSTED_RECV_PREEMPTIVE", "receives"),
-    };
-    let rest = of_run.endpoints.iter().filter(|of| of.rank != largest.rank).map(size).max();
-    let limit = given.with_margin(rest.unwrap_or(0)).clamp(1_024, 15_360);
-    if limit >= size(largest) {
-        return None;
-    }
-    let setting = |name: &str, value: String, reason: String| Setting {
-        name: format!("{PREFIX}{name}"),
-        value,
-        is_change: true,
-        is_needed: false,
-        basis: Basis::EachRun,
-        reason,
-    };
-    Some([
-        setting(
-            name,
-            "1".to_owned(),
-            format!("without {}, its engine has entries enough for the others", largest.name()),
-        ),
-        setting(
-            "DEFAULT_RX_SIZE",
-            limit.to_string(),
-            format!("with more {noun} than this, a rank leaves the hardware"),
-        ),
-    ])
 }
 
 /// Returns the sizes of the buffers of a mode.
@@ -359,10 +307,10 @@ fn buffers(mode: Mode, needs: &Needs, given: Given) -> Vec<Setting> {
     let of = |name: &str, size: u64, posted: u64| {
         let each = given.with_margin(bytes.most).div_ceil(posted);
         let needed = (given.eager() + each).max(SMALLEST_BUFFER).next_multiple_of(STEP);
-        let (is_needed, value) = (needed > size, needed.min(LARGEST_BUFFER).max(size.min(needed)));
+        let (is_small, value) = (needed > size, needed.min(LARGEST_BUFFER).max(size.min(needed)));
         let unexpected = format!("{} of unexpected messages {when} at most", binary(bytes.most));
         let stack = format!("the stack has {posted} buffers of {}", binary(size));
-        let reason = match (needed > LARGEST_BUFFER, is_needed) {
+        let reason = match (needed > LARGEST_BUFFER, is_small) {
             (true, _) => format!(
                 "{unexpected}: {stack}, and {} would be needed. A smaller {PREFIX}RDZV_THRESHOLD leaves \
                  {} of each long message in a buffer",
@@ -376,7 +324,7 @@ fn buffers(mode: Mode, needs: &Needs, given: Given) -> Vec<Setting> {
             name: format!("{PREFIX}{name}"),
             value: value.to_string(),
             is_change: value != size,
-            is_needed,
+            is_needed: false,
             basis: basis(bytes),
             reason,
         }
@@ -392,12 +340,14 @@ fn buffers(mode: Mode, needs: &Needs, given: Given) -> Vec<Setting> {
 
 /// Returns the number of slots of an event queue.
 fn event_queue(runs: &[Demand], needs: &Needs, given: Given) -> Setting {
-    let has = given.stack.values().cq_size;
+    let Defaults { cq_size: has, rx_size, .. } = given.stack.values();
+    // The provider takes whole huge pages, and slots for its receives.
+    let has_slots = has.max(2 * rx_size + 36).next_multiple_of(HUGE_PAGE);
     let aborts = runs.iter().any(|run| run.hardware.abort.is_some());
     let other = match aborts || needs.receives.most > RECEIVE_IDS {
         true => {
-            "; a larger queue does not help here, because receives wait for list entries and not for \
-             events"
+            "; a larger queue does not help here, because receives wait for list entries or IDs and not \
+             for events"
         }
         false => "",
     };
@@ -407,70 +357,94 @@ fn event_queue(runs: &[Demand], needs: &Needs, given: Given) -> Setting {
             // Above this share of its slots, a queue holds sends and probes back.
             let needed = given.with_margin(events.most).saturating_mul(100 / FILL_PERCENT);
             let reason = format!(
-                "{} come between two polls at most, and above {FILL_PERCENT} % of the queue sends wait",
+                "{} come between two polls at most, and sends wait above {FILL_PERCENT} % of the queue",
                 count(events.most, "event")
             );
-            (needed.max(1).next_multiple_of(HUGE_PAGE), basis(events), reason)
+            let value = needed.max(1).next_multiple_of(HUGE_PAGE);
+            (if value == has_slots { has } else { value }, basis(events), reason)
         }
     };
     Setting {
         name: format!("{PREFIX}DEFAULT_CQ_SIZE"),
         value: value.to_string(),
         is_change: value != has,
-        is_needed: value > has,
+        is_needed: false,
         basis,
         reason: reason + other,
     }
 }
 
-/// Returns the number of sends, and adds a note if the program hangs with few of them.
-fn sends(runs: &[Demand], needs: &Needs, given: Given, notes: &mut Vec<String>) -> Setting {
+/// Returns the number of sends with which a run hangs, and the ranks that wait; the run with the most.
+fn hang(runs: &[Demand]) -> Option<(u64, String)> {
+    let hangs = runs.iter().filter_map(|run| match &run.sends {
+        KnownSends::Yes { hangs_up_to: Some((most, waiting)) } => Some((*most, waiting, run)),
+        _ => None,
+    });
+    let (most, waiting, run) = hangs.max_by_key(|(most, ..)| *most)?;
+    let waiting = waiting.iter().filter_map(|&of| run.endpoints[of].rank).collect();
+    Some((most, ranks::named(&ranks::ranges(&waiting))))
+}
+
+/// Returns a sentence on the sends with which the program hangs, if it does.
+fn hang_sentence(runs: &[Demand], given: Given) -> Option<String> {
+    let (most, ranks) = hang(runs)?;
+    let has = given.stack.values().tx_size;
+    let begin = match most >= has {
+        true => "The program hangs with this stack, and with every",
+        false => "The program hangs with",
+    };
+    let end = match most >= LARGEST_TX {
+        true => "; no allowed value is enough",
+        false => "",
+    };
+    Some(format!(
+        "{begin} {PREFIX}DEFAULT_TX_SIZE up to {}: {ranks} wait in sends, and post the receives of these \
+         sends later{end}",
+        whole(most)
+    ))
+}
+
+/// Returns the number of sends.
+fn sends(runs: &[Demand], needs: &Needs, given: Given) -> Setting {
     let has = given.stack.values().tx_size;
     let setting = |value: u64, basis, reason| Setting {
         name: format!("{PREFIX}DEFAULT_TX_SIZE"),
         value: value.to_string(),
         is_change: value != has,
-        is_needed: value > has,
+        is_needed: hang(runs).is_some_and(|(most, _)| most >= has),
         basis,
         reason,
     };
     let Some(open) = needs.open_sends else {
-        let reason =
-            "sends are not recorded; `tcam run --trace DIR --set trace_sends=on` records them";
+        let is_incomplete = |run: &Demand| matches!(run.sends, KnownSends::Incomplete);
+        let reason = match runs.iter().any(is_incomplete) {
+            true => {
+                "some messages had not arrived when a recording ended, so nothing is said of sends"
+            }
+            false => {
+                "sends are not recorded; `tcam run --trace DIR --set trace_sends=on` records them"
+            }
+        };
         return setting(has, Basis::NotRecorded, reason.to_owned());
     };
-    let hangs = runs.iter().filter_map(|run| match &run.sends {
-        KnownSends::Yes { hangs_up_to: Some((most, waiting)) } => Some((*most, waiting, run)),
-        _ => None,
-    });
-    if let Some((most, waiting, run)) = hangs.max_by_key(|(most, ..)| *most) {
-        let waiting = waiting.iter().filter_map(|&of| run.endpoints[of].rank).collect();
-        notes.push(format!(
-            "The program hangs with {PREFIX}DEFAULT_TX_SIZE={} or less: {} wait for receives that they \
-             would post later",
-            whole(most).replace(',', ""),
-            ranks::named(&ranks::ranges(&waiting))
-        ));
-    }
     let needed = given.with_margin(open.most) + 64;
     let longer = format!("longer than {}", binary(given.eager()));
-    let sends = format!("{} {longer} wait for a receive", count(open.most, "send"));
+    let sends = format!("{} {longer} wait for a receive at most", count(open.most, "send"));
     if needed <= has {
         let none = format!("no send {longer} waits for a receive");
-        let some = format!("{sends} at most");
-        return setting(has, basis(open), if open.most == 0 { none } else { some });
+        return setting(has, basis(open), if open.most == 0 { none } else { sends });
     }
-    let reason = match (needed > LARGEST_TX, open.most <= has) {
+    let reason = match (needed > LARGEST_TX, open.most < has) {
         (true, _) => format!(
-            "{sends} at most, and the provider allows {}: bound the sends in flight, or send them \
-             eagerly with a larger {PREFIX}RDZV_THRESHOLD",
+            "{sends}, and the provider allows {}: bound the sends in flight, or send them eagerly with a \
+             larger {PREFIX}RDZV_THRESHOLD",
             whole(LARGEST_TX)
         ),
         (_, true) => format!(
-            "{sends} at most, {} less than the stack has",
+            "{sends}, {} less than the stack has",
             whole_share(percent(has - open.most, has))
         ),
-        (_, false) => format!("{sends} at most, and the stack has {}", whole(has)),
+        (_, false) => format!("{sends}, and the stack has {}: later ones wait", whole(has)),
     };
     setting(needed.min(LARGEST_TX), basis(open), reason)
 }
@@ -480,13 +454,13 @@ fn slurm(mode: Mode, runs: &[Demand], needs: &Needs, given: Given) -> Option<Str
     let ranks = runs.iter().map(|run| run.endpoints_an_engine).max().unwrap_or(0);
     match mode {
         Mode::Hardware => Some(format!(
-            "Slurm: max_les of {} or more on each engine (its default is {})",
+            "Slurm: max_les must be {} or more (its default is {})",
             whole(given.with_margin(needs.list_entries.most)),
             whole(list_entries::ENTRIES)
         )),
         Mode::Hybrid => Some(format!(
-            "Slurm: {} reserved list entries on each engine, which def_les gives if def_les times the \
-             processors of the step is that much",
+            "Slurm: reserve {} list entries on each engine, so that def_les times the processors of the step \
+             is that or more",
             whole(UsesEntries::Hybrid.buffers() * ranks)
         )),
         Mode::Software => None,
@@ -527,16 +501,22 @@ fn of_modes(runs: &[Demand], needs: &Needs) -> Vec<OfMode> {
             whole(needs.receives.most),
             whole(RECEIVE_IDS)
         ),
-        Some((endpoint, of)) => format!(
-            "leaves the hardware: after it, {} ({}) and {} ({}) of {} come to the host, and {} {} there",
-            count(of.receives_on_host, "receive"),
-            whole_share(percent(of.receives_on_host, of.all_receives)),
-            count(of.messages_on_host, "unexpected message"),
-            whole_share(percent(of.messages_on_host, of.all_messages)),
-            endpoint.name(),
-            count(of.moved, "unexpected message"),
-            if of.moved == 1 { "moves" } else { "move" }
-        ),
+        Some((endpoint, of)) => {
+            let part = |number: u64, all: u64, noun: &str| {
+                let share = whole_share(percent(number, all));
+                (number > 0).then(|| format!("{} ({share})", count(number, noun)))
+            };
+            let parts = [
+                part(of.receives_on_host, of.all_receives, "receive"),
+                part(of.messages_on_host, of.all_messages, "unexpected message"),
+                (of.moved > 0).then(|| format!("{} from its entries", count(of.moved, "message"))),
+            ];
+            format!(
+                "runs, but {} leaves the hardware when its engine is full: its host then has {}",
+                endpoint.name(),
+                parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+            )
+        }
         None => "holds all elements".to_owned(),
     };
     let hybrid = OfMode {

@@ -136,10 +136,12 @@ impl Reading<'_> {
     fn command(&mut self, words: &[ShellWord]) {
         let mut words = words;
         while let [first, rest @ ..] = words {
-            if !self.assign(&first.text, first) && !BEFORE.contains(&first.text.as_str()) {
+            let is_before = BEFORE.contains(&first.text.as_str());
+            if !self.assign(&first.text, first) && !is_before {
                 break;
             }
-            words = rest;
+            let options = rest.iter().take_while(|word| word.text.starts_with('-')).count();
+            words = if is_before { &rest[options..] } else { rest };
         }
         let [command, rest @ ..] = words else { return };
         match command.text.rsplit('/').next().unwrap_or_default() {
@@ -147,8 +149,15 @@ impl Reading<'_> {
                 self.assign(&word.text, word);
             }),
             "env" => {
-                let options = rest.iter().take_while(|word| word.text.starts_with('-')).count();
-                self.command(&rest[options..]);
+                let mut rest = rest;
+                while let [option, others @ ..] = rest
+                    && option.text.starts_with('-')
+                {
+                    let takes_word =
+                        ["-u", "--unset", "-C", "--chdir"].contains(&option.text.as_str());
+                    rest = others.get(usize::from(takes_word)..).unwrap_or_default();
+                }
+                self.command(rest);
             }
             "setenv" => {
                 if let [name, value, ..] = rest {
@@ -160,8 +169,15 @@ impl Reading<'_> {
                     self.found[at] = None;
                 }
             }
-            of if LAUNCHERS.contains(&of) => self.options(rest),
-            _ => {}
+            of => {
+                if LAUNCHERS.contains(&of) {
+                    self.options(rest);
+                }
+                let is_env = |word: &ShellWord| word.text.rsplit('/').next() == Some("env");
+                if let Some(at) = rest.iter().position(is_env) {
+                    self.command(&rest[at..]);
+                }
+            }
         }
     }
 
@@ -186,6 +202,9 @@ impl Reading<'_> {
                     self.assign(value, of);
                 }
                 "-genv" | "--genv" | "-env" => {
+                    if self.assign(value, of) {
+                        continue;
+                    }
                     if let Some(value) = words.get(at + 2) {
                         let text = (!value.computed).then(|| value.text.clone());
                         self.set(&of.text, text, of.line);
@@ -209,15 +228,20 @@ impl Reading<'_> {
     }
 
     fn per_node(&mut self, number: &str) {
-        self.ranks_a_node = number.parse().ok().or(self.ranks_a_node);
+        self.ranks_a_node = number.trim_end().parse().ok().or(self.ranks_a_node);
     }
 
     /// Adds an assignment, if a part of a word is one. Returns true if it is one.
     fn assign(&mut self, part: &str, word: &ShellWord) -> bool {
-        let Some((name, value)) = part.split_once('=').filter(|(name, _)| is_name(name)) else {
+        let Some((name, value)) = part.split_once('=') else { return false };
+        // What `+=` appends to may be set elsewhere.
+        let appends = name.strip_suffix('+');
+        let is_computed = word.computed || appends.is_some();
+        let name = appends.unwrap_or(name);
+        if !is_name(name) {
             return false;
-        };
-        self.set(name, (!word.computed).then(|| value.to_owned()), word.line);
+        }
+        self.set(name, (!is_computed).then(|| value.to_owned()), word.line);
         true
     }
 
@@ -308,7 +332,7 @@ impl Lexer {
                     self.word().text.push(char);
                     self.end_word();
                 }
-                ' ' | '\t' | '\r' => self.end_word(),
+                ' ' | '\t' => self.end_word(),
                 ';' | '&' | '|' | '(' | ')' => self.end_command(),
                 '\n' => {
                     self.end_command();
@@ -505,6 +529,10 @@ mod tests {
             "if true; then FI_X=1; fi",
             "a && export FI_X=1 || b",
             "export FI_X=\\\n1",
+            "srun -n 4 env -u FI_Y FI_X=1 ./app",
+            "timeout 60 env FI_X=1 ./app",
+            "time -p FI_X=1 ./app",
+            "mpiexec -genv FI_X=1 -n 4 ./app",
         ] {
             assert_eq!(of(text), [set("FI_X", "1", "1")], "{text}");
         }
@@ -549,7 +577,7 @@ mod tests {
             "FI_X=1>out",
             "\u{feff}FI_X=1",
             "export FI_X=\"\\\n1\"",
-            "FI_X=1\r",
+            "FI_X=1 \r",
             "srun --export ALL,FI_X=1 ./app --opt FI_Y=2",
             "#PBS -v FI_X=1",
             "f() { export FI_X=1; }",

@@ -399,6 +399,11 @@ fn alone(order: usize, of: &Assignment, findings: &mut Vec<Finding>) {
         return find(Problem::NotChecked, says, variable.source);
     };
     let Variable { name, of, source } = *variable;
+    if value.ends_with('\r') {
+        let says = "ends with a carriage return, because the script has the line ends of Windows, and \
+                    the provider gets it, too";
+        return find(Problem::Replaced, says.to_owned(), source);
+    }
     match of {
         Type::Bool if truth(value).is_none() => {
             let says = "the provider expects 0 or 1, and keeps its default";

@@ -37,8 +37,9 @@ const SOURCE: &str = "libfabric af8ddbe, prov/cxi";
 /// reasons; or checks those of a job script.
 ///
 /// With TRACE, replays recordings on the matching engines of Cassini, in the order of their times,
-/// and prints lines for a job script: each setting with its reason, and how each match mode serves
-/// the program. --nic selects another NIC. Directories that have ranks in common are repeats, and the largest number of all
+/// and prints lines for a job script, before the program is started: each setting with its reason, and
+/// how each match mode serves the program. A setting is optional if the program runs without it. Of
+/// hangs, only those are found in which ranks wait in sends to each other. --nic selects another NIC. Directories that have ranks in common are repeats, and the largest number of all
 /// runs counts. Without --ppn the ranks of a host share a NIC. Settings for sends need recordings
 /// with `--set trace_sends=on`.
 ///
@@ -57,7 +58,7 @@ const SOURCE: &str = "libfabric af8ddbe, prov/cxi";
     override_usage = "tcam settings [OPTIONS] TRACE...\n       tcam settings --check [OPTIONS] [FILE|-]",
     after_help = "Examples:
   tcam settings --ppn 8 tcam-answer/1 tcam-answer/2 tcam-answer/3
-  tcam settings --stack cray-mpich tcam-trace >> job.sh
+  tcam settings --stack cray-mpich tcam-trace > slingshot.env
   tcam settings --check job.sh
   tcam settings --check --ppn 64 --stack shs-2.1 job.sh
   export -p | tcam settings --check -
@@ -79,7 +80,7 @@ pub(crate) struct MakeSettings {
     #[arg(long, value_enum, value_name = "STACK", default_value_t = Stack::Libfabric)]
     stack: Stack,
 
-    /// Factor between what the program needs and what the settings allow.
+    /// Safety factor: settings allow G times the recorded need.
     #[arg(long, value_name = "G", default_value_t = 1.25, allow_negative_numbers = true,
         value_parser = options::number(1.0..=100.0, "a number from 1 to 100 is expected"))]
     margin: f64,
@@ -271,7 +272,7 @@ fn lines(proposal: &Proposal, ppn: Option<NonZeroU32>) -> Vec<String> {
     lack.iter().for_each(|lack| tell(lack));
     let stack = stack.map_or_else(String::new, |stack| format!("; defaults of {stack}"));
     tell(&format!(
-        "{}: {}: {}, {} of a NIC, {}{stack}.",
+        "{}: {}: {}, {} on each NIC, {}{stack}.",
         nic.title(),
         cut(command, 100),
         count((*ranks).into(), "rank"),
@@ -279,8 +280,9 @@ fn lines(proposal: &Proposal, ppn: Option<NonZeroU32>) -> Vec<String> {
         count(*runs as u64, "run")
     ));
     if let Some(of) = cassini {
+        of.hangs.iter().for_each(|hangs| tell(&format!("{hangs}.")));
         let available = whole(of.available);
-        tell(&format!("List entries of an engine, of {available}: {}", needs.list_entries));
+        tell(&format!("List entries of an engine: needs {} of {available}", needs.list_entries));
     }
     tell(&format!("Receives that wait at a rank: {}", needs.receives));
     tell(&format!("Unexpected messages of a rank: {}", needs.unexpected));
@@ -293,7 +295,7 @@ fn lines(proposal: &Proposal, ppn: Option<NonZeroU32>) -> Vec<String> {
         let basis = match basis {
             Basis::EachRun => "",
             Basis::LargestRun => " (runs differ: the largest counts)",
-            Basis::NotRecorded => " (not recorded)",
+            Basis::NotRecorded => "",
         };
         lines.push(match is_change {
             true => format!("export {name}={value}"),

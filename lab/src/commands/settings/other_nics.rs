@@ -140,7 +140,8 @@ pub(super) fn connectx(runs: &[Found], demands: &[Demand], given: Given) -> Resu
         "4095",
         false,
         Basis::NotRecorded,
-        "messages without an entry between two polls are not recorded".to_owned(),
+        "it must hold the messages without an entry that come between two polls; not computed"
+            .to_owned(),
     ));
     if !is_worth {
         // Without the offload, nothing else has an effect.
@@ -152,17 +153,21 @@ pub(super) fn connectx(runs: &[Found], demands: &[Demand], given: Given) -> Resu
 /// Returns settings of Portals 4 and of mtl/portals4.
 pub(super) fn portals4(demands: &[Demand], given: Given) -> Advice {
     let needs = Needs::of(demands);
-    let limit = |name: &str, of: Range<u64>, noun: &str| {
+    let limit = |name: &str, of: Range<u64>, number: String| {
         let needed = given.with_margin(of.most) + 1;
         let value = needed.max(PORTALS_LIMIT).to_string();
-        let reason = format!("{} of a rank at most", count(of.most, noun));
+        let reason = format!("{number} of a rank at most");
         setting(name, &value, &PORTALS_LIMIT.to_string(), true, basis(of), reason)
     };
     let bytes = of_endpoints(demands, |of| of.buffered);
     let buffers = given.with_margin(bytes.most).div_ceil(SHORT_RECV_SIZE).max(SHORT_RECVS);
     let settings = vec![
-        limit("PTL_LIM_MAX_LIST_SIZE", needs.receives, "receive"),
-        limit("PTL_LIM_MAX_UNEXPECTED_HEADERS", needs.unexpected, "unexpected message"),
+        limit("PTL_LIM_MAX_LIST_SIZE", needs.receives, count(needs.receives.most, "receive")),
+        limit(
+            "PTL_LIM_MAX_UNEXPECTED_HEADERS",
+            needs.unexpected,
+            count(needs.unexpected.most, "unexpected message"),
+        ),
         setting(
             "OMPI_MCA_mtl_portals4_short_recv_num",
             &buffers.to_string(),
@@ -175,14 +180,21 @@ pub(super) fn portals4(demands: &[Demand], given: Given) -> Advice {
                 binary(SHORT_RECV_SIZE)
             ),
         ),
-        setting(
-            "OMPI_MCA_mtl_portals4_recv_event_queue_size",
-            "1024",
-            "1024",
-            false,
-            Basis::NotRecorded,
-            "events between two polls are not recorded".to_owned(),
-        ),
+        match needs.events_between_polls {
+            Some(events) => limit(
+                "OMPI_MCA_mtl_portals4_recv_event_queue_size",
+                events,
+                format!("{} between two polls", count(events.most, "event")),
+            ),
+            None => setting(
+                "OMPI_MCA_mtl_portals4_recv_event_queue_size",
+                "1024",
+                "1024",
+                false,
+                Basis::NotRecorded,
+                "events between two polls are not recorded".to_owned(),
+            ),
+        },
     ];
     let mut advice = Advice::of_settings(needs, settings);
     advice.notes.push(format!(
