@@ -6,7 +6,7 @@
 //! program:  call MPI_Irecv ---> trampoline of MPI_Irecv:  number of the name
 //!                                  |
 //!                                  v
-//!                               tcam_site_enter: word of the thread = name, return address
+//!                               enter: word of the thread = name, return address
 //!                                  |   unless the return address is in a library of MPI
 //!                                  v
 //!                               MPI_Irecv of the next library, with all arguments

@@ -15,9 +15,8 @@ use crate::next::{LIBRARIES, NEXT, resolve};
 
 /// Notes the call and goes on to the next definition of the name whose number is in eax.
 #[unsafe(naked)]
-#[unsafe(no_mangle)]
 #[cfg(target_arch = "x86_64")]
-unsafe extern "C" fn tcam_site_enter() {
+unsafe extern "C" fn enter() {
     naked_asm!(
         ".cfi_startproc",
         "mov r10d, eax",
@@ -102,9 +101,8 @@ unsafe extern "C" fn tcam_site_enter() {
 
 /// Notes the call and goes on to the next definition of the name whose number is in w16.
 #[unsafe(naked)]
-#[unsafe(no_mangle)]
 #[cfg(target_arch = "aarch64")]
-unsafe extern "C" fn tcam_site_enter() {
+unsafe extern "C" fn enter() {
     naked_asm!(
         ".cfi_startproc",
         "orr x9, x30, x16, lsl #48",
@@ -184,6 +182,17 @@ unsafe extern "C" fn tcam_site_enter() {
     )
 }
 
+/// [`enter`] for the library of functions with large counts. The trampolines here do not use an
+/// exported name, because the linker's stub for it changes x16.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tcam_site_enter() {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!("jmp {enter}", enter = sym enter);
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!("b {enter}", enter = sym enter);
+}
+
 /// The trampoline of a name.
 macro_rules! trampoline {
     ($name:ident, $slot:literal) => {
@@ -191,9 +200,9 @@ macro_rules! trampoline {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name() {
             #[cfg(target_arch = "x86_64")]
-            naked_asm!("mov eax, {slot}", "jmp {enter}", slot = const $slot, enter = sym tcam_site_enter);
+            naked_asm!("mov eax, {slot}", "jmp {enter}", slot = const $slot, enter = sym enter);
             #[cfg(target_arch = "aarch64")]
-            naked_asm!("mov w16, #{slot}", "b {enter}", slot = const $slot, enter = sym tcam_site_enter);
+            naked_asm!("mov w16, #{slot}", "b {enter}", slot = const $slot, enter = sym enter);
         }
     };
 }
