@@ -17,7 +17,8 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     loop {}
 }
 
-/// The trampoline of a name.
+/// The trampoline of a name. The reference is weak, because the dynamic linker would otherwise end a
+/// process that has only this library.
 macro_rules! trampoline {
     ($name:ident, $slot:literal) => {
         #[unsafe(naked)]
@@ -25,12 +26,14 @@ macro_rules! trampoline {
         unsafe extern "C" fn $name() {
             #[cfg(target_arch = "x86_64")]
             naked_asm!(
+                ".weak tcam_site_enter",
                 "mov eax, {slot}",
                 "jmp qword ptr [rip + tcam_site_enter@GOTPCREL]",
                 slot = const $slot,
             );
             #[cfg(target_arch = "aarch64")]
             naked_asm!(
+                ".weak tcam_site_enter",
                 "mov w16, #{slot}",
                 "adrp x17, :got:tcam_site_enter",
                 "ldr x17, [x17, :got_lo12:tcam_site_enter]",
