@@ -39,7 +39,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         library.unlink(missing_ok=True)
     for package in ("tcam-provider", "tcam-sites"):
         subprocess.run([*words, package], cwd=ROOT, check=True)
-    # Without the standard library it is a fifth as large.
+    # Without the standard library it is a seventh as large.
     small = os.environ | {f"CARGO_PROFILE_{PROFILE.upper()}_PANIC": "abort"}
     subprocess.run([*words, "tcam-sites-large"], cwd=ROOT, check=True, env=small)
     for source, place in (

@@ -4,7 +4,7 @@
 //! mpi4py does. So `tcam run --sites` preloads this library only for an MPI that has them.
 //!
 //! It uses nothing of the standard library. If it is built with `panic = "abort"`, as for the wheel,
-//! it does without it, and is a fifth as large.
+//! it does without it, and is a seventh as large.
 #![cfg_attr(panic = "abort", no_std)]
 #![allow(unsafe_code, reason = "naked functions are assembly")]
 #![allow(non_snake_case, reason = "the names are those of MPI")]
