@@ -293,9 +293,8 @@ fn lines(proposal: &Proposal, ppn: Option<NonZeroU32>) -> Vec<String> {
     }
     for Setting { name, value, is_change, is_needed, basis, reason } in settings {
         let basis = match basis {
-            Basis::EachRun => "",
+            Basis::EachRun | Basis::NotRecorded => "",
             Basis::LargestRun => " (runs differ: the largest counts)",
-            Basis::NotRecorded => "",
         };
         lines.push(match is_change {
             true => format!("export {name}={value}"),
