@@ -247,11 +247,6 @@ fn hints(facts: &Facts) -> Vec<String> {
         Some(1) => "One node is assumed: messages within a node are left out.".into(),
         Some(nodes) => format!("{nodes} nodes are assumed: messages within a node are left out."),
     });
-    hints.push(
-        "`tcam settings` prints from the same recordings what to set on Slingshot, ConnectX and \
-         Portals 4."
-            .into(),
-    );
     hints.extend(facts.fills.iter().map(|fill| format!("{fill}.")));
     hints.extend(facts.shares.iter().map(|note| format!("{note}.")));
     if !facts.generated {
@@ -283,6 +278,11 @@ fn hints(facts: &Facts) -> Vec<String> {
             _ => {}
         }
     }
+    hints.push(
+        "`tcam settings` prints from the same recordings what to set on Slingshot, ConnectX and \
+         Portals 4."
+            .into(),
+    );
     hints
 }
 
