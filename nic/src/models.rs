@@ -113,7 +113,7 @@ pub const MODELS: [NicModel; 9] = [
             ("overflow", "prefix"),
             ("refuse", "any-source,non-contiguous"),
             ("refuse_below", "1024"),
-            ("force_above", "8192"),
+            ("force_above", "8191"),
         ],
     ),
     NicModel::new("portals4-ref", &[("prq_entries", "1024"), ("umq_entries", "1024")]),
