@@ -145,13 +145,13 @@ fn short_receives_stay_on_the_host_until_a_long_one_forces_them() {
     post(&mut context, 1024, one);
     post(&mut context, 1023, one);
     // The older receives are on the host.
-    post(&mut context, 8192, one);
+    post(&mut context, 8191, one);
     assert_eq!(context.occupancy()[0], (1, 2));
-    post(&mut context, 8193, one);
+    post(&mut context, 8192, one);
     assert_eq!(context.occupancy()[0], (4, 0));
     // A receive that the device always refuses stops the promotion.
     post(&mut context, 1024, Source::ANY);
-    post(&mut context, 8193, one);
+    post(&mut context, 8192, one);
     assert_eq!(context.occupancy()[0], (4, 2));
     let counters = context.counters();
     counters.check().unwrap();
