@@ -20,7 +20,7 @@ File_iread_at_all File_iread_shared File_iwrite File_iwrite_all File_iwrite_at
 File_iwrite_at_all File_iwrite_shared File_open File_preallocate File_read File_read_all
 File_read_all_begin File_read_all_end File_read_at File_read_at_all File_read_at_all_begin
 File_read_at_all_end File_read_ordered File_read_ordered_begin File_read_ordered_end
-File_read_shared File_seek_shared File_set_atomicity File_set_size File_set_view File_sync
+File_read_shared File_seek_shared File_set_atomicity File_set_info File_set_size File_set_view File_sync
 File_write File_write_all File_write_all_begin File_write_all_end File_write_at
 File_write_at_all File_write_at_all_begin File_write_at_all_end File_write_ordered
 File_write_ordered_begin File_write_ordered_end File_write_shared Finalize Gather Gather_init
@@ -41,7 +41,7 @@ Sendrecv Sendrecv_replace Session_detach_buffer Session_finalize Session_flush_b
 Session_iflush_buffer Session_init Ssend Ssend_init Start Startall Test Testall Testany
 Testsome Wait Waitall Waitany Waitsome Win_allocate Win_allocate_shared Win_complete Win_create
 Win_create_dynamic Win_fence Win_flush Win_flush_all Win_flush_local Win_flush_local_all
-Win_free Win_lock Win_lock_all Win_post Win_start Win_test Win_unlock Win_unlock_all Win_wait";
+Win_free Win_lock Win_lock_all Win_post Win_set_info Win_start Win_test Win_unlock Win_unlock_all Win_wait";
 
 /// Returns the names of a function: in C with counts of both sizes, and in Fortran as gfortran,
 /// ifx and flang call it from `mpif.h`, `mpi` and `mpi_f08` of MPICH, Intel MPI and Open MPI.

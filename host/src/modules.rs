@@ -26,7 +26,7 @@ pub struct Mapping {
     name: String,
 }
 
-/// The mappings of this process.
+/// The mappings of this process that can be executed.
 #[derive(Clone, Debug, Default)]
 pub struct Mappings(BTreeMap<u64, Mapping>);
 
@@ -44,6 +44,10 @@ impl Mappings {
             let (words, mut rest) = (&mut [""; 5], line);
             for word in &mut *words {
                 (*word, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+            }
+            // Another module may be mapped later where data is now.
+            if !words[1].contains('x') {
+                return None;
             }
             let (start, end) = words[0].split_once('-')?;
             let number = |text| u64::from_str_radix(text, 16).ok();
@@ -130,7 +134,7 @@ mod tests {
                     7f50-7f60 r-xp 00000000 00:00 0                [vdso]\nx\n";
         let mappings = Mappings::parse(text);
         assert_eq!(mappings.at(0x7f18), Some(("/opt/my app/lib.so", 0x2008)));
-        assert_eq!(mappings.at(0x7f30), Some(("", 0)));
+        assert_eq!(mappings.at(0x7f30), None);
         assert_eq!(mappings.at(0x7f55), Some(("[vdso]", 5)));
         assert_eq!([0x7f0f, 0x7f40, 0x7f60].map(|at| mappings.at(at)), [None; 3]);
         let here = addresses_are_of_files_at_offsets as fn() as *const ();

@@ -244,7 +244,13 @@ impl<'a> Image<'a> {
         };
         let section = |id: gimli::SectionId| {
             let section = file.section_by_name(id.name());
-            let bytes = section.and_then(|section| section.data().ok()).unwrap_or_default();
+            // Compressed sections are not read.
+            let is_plain = |section: &object::Section<'_, '_, _>| {
+                let range = section.compressed_file_range();
+                range.is_ok_and(|range| range.format == object::CompressionFormat::None)
+            };
+            let bytes = section.filter(is_plain).and_then(|section| section.data().ok());
+            let bytes = bytes.unwrap_or_default();
             Ok::<_, gimli::Error>(EndianSlice::new(bytes, endian))
         };
         let lines = addr2line::Context::from_dwarf(gimli::Dwarf::load(section).ok()?).ok()?;

@@ -3,4 +3,9 @@
 
 use std::ffi::CStr;
 
+/// Returns the number of the function that has a name of this number.
+pub(crate) const fn function_of(slot: usize) -> usize {
+    slot / (NAMES.len() / FUNCTIONS.len())
+}
+
 include!(concat!(env!("OUT_DIR"), "/names.rs"));

@@ -4,16 +4,24 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::names::NAMES;
 
 /// The next definition of each name; 0 before the first call.
 pub(crate) static NEXT: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
 
-/// Address and length of the libraries of MPI, and of tools between the program and MPI. A length
-/// of 0 ends the list. The trampolines read it.
+/// Number of callers of a place in its low bits; 0 before the first call. [`HAS_TOOLS`] is set if a
+/// tool lies between the program and MPI. The trampolines read it: with 1, they note a place
+/// themselves.
+pub(crate) static MODE: AtomicU32 = AtomicU32::new(0);
+/// See [`MODE`].
+pub(crate) const HAS_TOOLS: u32 = 1 << 8;
+/// Address and length of the libraries of MPI. A length of 0 ends the list. The trampolines read it.
 pub(crate) static LIBRARIES: [AddressRange; 8] = [const { AddressRange::none() }; 8];
+
+/// The same of other libraries that define functions of MPI, such as tools.
+static TOOLS: [AddressRange; 8] = [const { AddressRange::none() }; 8];
 
 /// Addresses of a library. The layout is known to the trampolines.
 #[repr(C)]
@@ -38,6 +46,11 @@ pub(crate) fn is_of_mpi(address: usize) -> bool {
     LIBRARIES.iter().any(|library| library.contains(address))
 }
 
+/// Returns whether an address is in another library that defines functions of MPI.
+pub(crate) fn is_of_tool(address: usize) -> bool {
+    TOOLS.iter().any(|library| library.contains(address))
+}
+
 /// A loaded library or the program.
 struct Module {
     /// Path; empty for the program.
@@ -51,12 +64,15 @@ impl Module {
         (self.start..self.end).contains(&address)
     }
 
-    /// Returns true for a library whose name begins like those of all MPIs. Bindings for C++ are no
-    /// libraries of MPI here, because a program calls them by names that have no trampoline.
+    /// Returns true for a library with a name of those of MPIs: libmpi, libmpich, libmpifort,
+    /// libmpi_usempif08 and so on. Bindings for C++ are no libraries of MPI here, because a program
+    /// calls them by names that have no trampoline.
     fn is_named_mpi(&self) -> bool {
         let file = self.file();
         let is_cxx = file.windows(3).any(|part| part == b"cxx" || part == b"++.");
-        file.starts_with(b"libmpi") && !is_cxx
+        let more: [&[u8]; 6] = [b".", b"ch", b"fort", b"f90", b"_", b"-"];
+        let rest = file.strip_prefix(b"libmpi");
+        rest.is_some_and(|rest| more.iter().any(|more| rest.starts_with(more))) && !is_cxx
     }
 
     /// Returns true for the libraries of `tcam run --sites`.
@@ -109,14 +125,14 @@ fn modules() -> Vec<Module> {
     all
 }
 
-/// Adds a module to the libraries of MPI. If there is no room, a call from it becomes a place.
-fn add_library(module: &Module) {
+/// Adds a module to a list of libraries. If there is no room, a call from it becomes a place.
+fn add_library(libraries: &[AddressRange], module: &Module) {
     static ADDING: Mutex<()> = Mutex::new(());
     let _adding = ADDING.lock();
-    if is_of_mpi(module.start) {
+    if libraries.iter().any(|library| library.contains(module.start)) {
         return;
     }
-    let free = LIBRARIES.iter().find(|library| library.length.load(Ordering::Relaxed) == 0);
+    let free = libraries.iter().find(|library| library.length.load(Ordering::Relaxed) == 0);
     if let Some(library) = free {
         library.start.store(module.start, Ordering::Relaxed);
         library.length.store(module.end - module.start, Ordering::Release);
@@ -148,7 +164,14 @@ pub(crate) extern "C" fn resolve(slot: u32, caller: usize) -> usize {
         );
         std::process::abort();
     }
-    modules.iter().filter(|of| of.is_named_mpi() || of.contains(next)).for_each(add_library);
+    for module in &modules {
+        if module.is_named_mpi() {
+            add_library(&LIBRARIES, module);
+        } else if module.contains(next) {
+            add_library(&TOOLS, module);
+            MODE.fetch_or(HAS_TOOLS, Ordering::Relaxed);
+        }
+    }
     NEXT[slot as usize].store(next, Ordering::Release);
     next
 }

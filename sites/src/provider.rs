@@ -5,11 +5,8 @@
 use std::ffi::{CStr, c_char};
 
 use crate::callers;
-use crate::names::{FUNCTIONS, NAMES};
+use crate::names::{FUNCTIONS, function_of};
 use crate::word::word;
-
-/// Names of a function of MPI.
-const NAMES_OF_ONE: usize = NAMES.len() / FUNCTIONS.len();
 
 /// Returns the word of the calling thread; 0 if it has not called MPI.
 #[unsafe(no_mangle)]
@@ -20,7 +17,7 @@ pub(crate) extern "C" fn tcam_site() -> u64 {
 /// Returns the function of MPI in a word, such as `MPI_Irecv`; null if there is no such name.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn tcam_site_function(word: u64) -> *const c_char {
-    let function = FUNCTIONS.get((word >> 48) as usize / NAMES_OF_ONE);
+    let function = FUNCTIONS.get(function_of((word >> 48) as usize));
     function.map_or(std::ptr::null(), |name: &&CStr| name.as_ptr())
 }
 

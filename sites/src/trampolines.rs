@@ -10,8 +10,8 @@
 
 use std::arch::naked_asm;
 
-use crate::callers::{MODE, changed};
-use crate::next::{LIBRARIES, NEXT, resolve};
+use crate::callers::changed;
+use crate::next::{LIBRARIES, MODE, NEXT, resolve};
 
 /// Notes the call and goes on to the next definition of the name whose number is in eax.
 #[unsafe(naked)]
@@ -57,7 +57,6 @@ unsafe extern "C" fn enter() {
         "push r9", ".cfi_adjust_cfa_offset 8",
         "mov edi, eax",
         "mov rsi, qword ptr [rsp + 56]",
-        "lea rdx, [rsp + 56]",
         "call {changed}",
         "mov r11, qword ptr [rip + tcam_site_word@GOTTPOFF]",
         "mov qword ptr fs:[r11], rax",
@@ -157,7 +156,6 @@ unsafe extern "C" fn enter() {
         "str x15, [sp, #96]",
         "mov w0, w16",
         "mov x1, x30",
-        "mov x2, #0",
         "blr x17",
         "ldp x8, x10, [sp, #80]",
         "ldr x15, [sp, #96]",

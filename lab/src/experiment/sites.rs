@@ -278,8 +278,8 @@ fn notes(places: &[Place], symbols: &Symbols) -> Vec<String> {
         let why = "No call of MPI went through libtcam-sites.so: the program may contain its MPI";
         return vec![why.to_owned()];
     }
-    let all = places.iter().flat_map(|(_, callers)| callers.iter().take(1));
-    let lineless = all.filter(|(module, offset)| {
+    let all = || places.iter().flat_map(|(_, callers)| callers.iter().take(1));
+    let lineless = all().filter(|(module, offset)| {
         symbols.at(module, *offset).iter().all(|frame| frame.line.is_none())
     });
     let modules: BTreeSet<_> = lineless.map(|(module, _)| module).collect();
@@ -294,10 +294,19 @@ fn notes(places: &[Place], symbols: &Symbols) -> Vec<String> {
                 "{file} is a module of Python: places are those of the module, and the lines of \
                  Python are unknown"
             ),
-            None => format!("Lines of {file} are unknown: it has no debug information (-g)"),
+            None => format!(
+                "Lines of {file} are unknown: it has no debug information (-g), or compressed one"
+            ),
         }
     };
-    modules.into_iter().map(note).collect()
+    // Without a build id, a program that was compiled again is not recognised.
+    let nameless = all().map(|(module, _)| module).filter(|of| of.build_id.is_empty());
+    let nameless: BTreeSet<_> = nameless.filter(|of| !modules.contains(of)).collect();
+    let unsure = nameless.into_iter().map(|module| {
+        let file = base(&module.path);
+        format!("{file} has no build id: its lines are wrong if it has changed since the recording")
+    });
+    modules.into_iter().map(note).chain(unsure).collect()
 }
 
 #[cfg(test)]

@@ -435,7 +435,8 @@ pub(crate) fn start(
     if params.trace_sites > 0 && !header.sites && header.rank.is_none_or(|rank| rank == 0) {
         message::print(format_args!(
             "tcam: no call sites are recorded, because libtcam-sites.so is not loaded: `tcam run \
-             --sites` puts it into LD_PRELOAD"
+             --sites` puts it into LD_PRELOAD, and a script or launcher that sets LD_PRELOAD must \
+             append to it"
         ));
     }
     let name = match header.rank {
