@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use crate::names::function_of;
+use crate::names::{function_of, is_of_profiling};
 use crate::next::{HAS_TOOLS, MODE, is_of_mpi, is_of_tool};
 use crate::word::word;
 
@@ -41,8 +41,11 @@ pub(crate) extern "C" fn changed(slot: u32, caller: usize) -> u64 {
         MODE.fetch_or(most, Ordering::Relaxed);
     }
     let now = word();
-    let goes_on = |now: u64| function_of((now >> 48) as usize) == function_of(slot as usize);
-    if is_of_mpi(caller) || now != 0 && is_of_tool(caller) && goes_on(now) {
+    let (outer, slot_of_call) = ((now >> 48) as usize, slot as usize);
+    let goes_on = function_of(outer) == function_of(slot_of_call)
+        && is_of_profiling(slot_of_call)
+        && !is_of_profiling(outer);
+    if is_of_mpi(caller) || now != 0 && goes_on && is_of_tool(caller) {
         return now;
     }
     let name = u64::from(slot) << 48;

@@ -131,7 +131,24 @@ def each_mpi(arguments):
         expect_truth(arguments, f"{mpi}, wrapped", record(arguments, mpi, program))
         callers(arguments, mpi, program)
         loads(arguments, mpi, cc, optimised)
+        own_library(arguments, mpi, cc)
         print(f"    {mpi}", flush=True)
+
+
+def own_library(arguments, mpi, cc):
+    """A library of the program that wraps a function of MPI has places of its own, and callers are right
+    behind frames of variable size. The numbers follow from the program."""
+    library = compile_to("libsolver.so", cc, "-g", "-O1", "-shared", "-fPIC", SOURCES / "solver.c")
+    program = compile_to("frames", cc, "-g", "-O1", SOURCES / "frames.c", library, f"-Wl,-rpath,{library.parent}")
+    place, _ = record(arguments, mpi, program, "--sites", "2")
+    found = collections.Counter()
+    for name, count in groups(arguments, place)[0].items():
+        called = re.match(r"post at solver.c:\d+, called by (post_\d+) at ", name)
+        if called and "Irecv" in name:
+            found[called[1]] += count
+        else:
+            check("Irecv" not in name, f"{mpi}, frames: {name}")
+    check(found == {f"post_{size}": 50 * RANKS for size in (16, 24, 40, 56)}, f"{mpi}, frames: {found}")
 
 
 def stripped(arguments, mpi, program, place):
