@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 from lib import mpi as runs
+from brute import Writer
 from lib.checks import check, exit_code
 from lib.slowness import within
 
@@ -226,6 +227,34 @@ def late_broadcasts(arguments, arrivals):
     check(code == 0, f"bcasts: exit status {code}")
 
 
+def neighbour_of_an_engine(arguments):
+    """A rank that posts its first receive aborts, because a neighbour's unexpected messages have all entries
+    of their engine. The neighbour itself would go on."""
+    place = PLACE / "neighbour"
+    place.mkdir()
+    for rank in range(5):
+        writer = Writer(rank, "tagged")
+        writer.header |= {"libfabric": "none", "address": f"127.0.0.1:{4000 + rank}"}
+        for number in range(10 if rank == 0 else 0):
+            writer.put(writer.TIME, numbers=[1000 * number])
+            writer.put(writer.ARRIVE, (number, 0, 1), length=8)
+        if rank > 0:
+            writer.put(writer.TIME, numbers=[1_000_000 + rank])
+            writer.put(writer.POST, (5, 0, 1), length=8)
+        writer.write(place / f"{rank}.trace")
+    # Ranks 0 and 4 share an engine, on which each has three buffers.
+    for entries, aborts in ((16, 1), (17, 0)):
+        told, _ = settings(arguments, place, f"--entries={entries}")
+        hardware = of_mode(told, "hardware")
+        check(hardware["aborts_in"] == aborts and told["list_entries"]["most"] == 17, f"{entries}: {hardware}")
+        if aborts:
+            says = "rank 4 finds no entry for its receive 1 that waits: its engine is full (10 elements, 10 of rank 0 and 0 of rank 4)"
+            check(says in hardware["says"], hardware["says"])
+    (place / "3.trace").unlink()
+    told, _ = settings(arguments, place, "--entries=16", "--partial")
+    check(of_mode(told, "hardware")["aborts_in"] == 1, f"rank 3 is missing: {told['modes'][0]}")
+
+
 def device_in_hardware_mode(arguments, slingshot, arrivals):
     """The device `cassini-hardware` fails at a receive without an entry, or moves messages to the host. Each
     of four engines has 1,024 entries."""
@@ -314,6 +343,7 @@ def main():
     unexpected_bytes(arguments, arrivals)
     sends_before_receives(arguments, slingshot)
     late_broadcasts(arguments, arrivals)
+    neighbour_of_an_engine(arguments)
     device_in_hardware_mode(arguments, slingshot, arrivals)
     other_nics(arguments)
     several_runs_and_mistakes(arguments, slingshot)
