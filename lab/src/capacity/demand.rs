@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What a recorded run demands of the NICs of Slingshot: list entries, bytes of unexpected messages,
-//! and sends that wait for a receive. All ranks are replayed together, in the order of their times.
+//! Computes the demand of a recorded run on the NICs of Slingshot: list entries, bytes of unexpected
+//! messages, and sends that wait for a receive. All ranks are replayed together, in the order of their
+//! times.
 
 use std::collections::{BTreeMap, HashMap};
 
 use indicatif::ProgressBar;
 use nic::replay::Change;
-use nic::trace::Op;
+use nic::trace::{Address, Op};
 
 use super::list_entries::{Abort, ENGINES, Element, ListEntries, Provider, UsesEntries};
 use super::polls::{self, BetweenPolls};
@@ -18,7 +19,7 @@ use crate::traces::node::ByAddress;
 use crate::traces::together::Step;
 use crate::traces::{Found, JointReplay, Trace, play};
 
-/// What one endpoint demands at most. Each number may be of another moment.
+/// The largest numbers of one endpoint. Each may be of another moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OfEndpoint {
     pub(crate) rank: Option<u32>,
@@ -27,9 +28,8 @@ pub(crate) struct OfEndpoint {
     /// Receives that wait, and unexpected messages.
     pub(crate) receives: u64,
     pub(crate) unexpected: u64,
-    /// Bytes of unexpected messages in buffers, and their number at that moment.
+    /// Bytes of unexpected messages in buffers.
     pub(crate) buffered: u64,
-    pub(crate) buffered_messages: u64,
     /// Sends by rendezvous without a match.
     pub(crate) open_sends: u64,
 }
@@ -41,16 +41,15 @@ impl OfEndpoint {
     }
 }
 
-/// What is known of the sends.
+/// The knowledge about sends.
 #[derive(Clone, Debug)]
 pub(crate) enum KnownSends {
+    /// Sends were not recorded.
     No,
     /// Some messages did not arrive before the recording ended.
     Incomplete,
     /// The number of sends at which the program hangs, if it does, and the ranks that wait.
-    Yes {
-        hangs_up_to: Option<(u64, Vec<usize>)>,
-    },
+    Yes { hangs_up_to: Option<(u64, Vec<usize>)> },
 }
 
 /// The demand of a run.
@@ -66,7 +65,7 @@ pub(crate) struct Demand {
     pub(crate) hardware: ListEntries,
     pub(crate) hybrid: ListEntries,
     pub(crate) sends: KnownSends,
-    /// What comes between two polls; `None` if polls were not recorded.
+    /// The largest numbers between two polls; `None` if polls were not recorded.
     pub(crate) between_polls: Option<BetweenPolls>,
 }
 
@@ -88,13 +87,12 @@ impl Demand {
                 let cause = self.endpoints[*cause].name();
                 format!(", {} of {cause} and {} of {victim}", whole(*most), whole(*own))
             }
-            _ => {
-                format!(", all of {victim}").repeat(usize::from(own.is_some_and(|of| of.1 == held)))
-            }
+            (_, Some((_, own))) if *own == held => format!(", all of {victim}"),
+            _ => String::new(),
         };
         Some(format!(
-            "{victim} finds no entry for {element}: its engine is full ({} elements{cause}), and it has no unexpected \
-             message to move to the host",
+            "{victim} finds no entry for {element}: its engine is full ({} elements{cause}), and it \
+             has no unexpected message to move to the host",
             whole(held)
         ))
     }
@@ -105,7 +103,7 @@ type Unexpected = (u64, Option<usize>);
 
 /// The state of a trace in the replay.
 #[derive(Debug, Default)]
-struct Context {
+struct OfTrace {
     endpoint: usize,
     is_tagged: bool,
     unexpected: HashMap<u64, Unexpected>,
@@ -127,8 +125,8 @@ struct Endpoints {
 }
 
 impl Endpoints {
-    /// Finds the endpoints, and assigns them to engines in the order of the traces. Missing ranks have
-    /// an engine, too, if each rank of a NIC has one endpoint and the numbers of the ranks are in steps.
+    /// Finds the endpoints, and assigns them to engines in the order of the traces, or by
+    /// [`give_engines`].
     fn of(traces: &[Trace]) -> Self {
         let (mut all, mut numbers) = (Vec::new(), BTreeMap::new());
         let mut nics: BTreeMap<_, (usize, usize)> = BTreeMap::new();
@@ -152,10 +150,17 @@ impl Endpoints {
         let endpoints_a_nic = nics.values().map(|(_, given)| *given as u64).max().unwrap_or(0);
         Self { all, of_traces, endpoints_a_nic, by_address: ByAddress::new(by_address), by_rank }
     }
+
+    /// Returns the endpoint of a peer number of a trace, whose peers have these addresses.
+    fn of_peer(&self, number: u32, peers: &BTreeMap<u32, Address>) -> Option<usize> {
+        let of_address = || self.by_address.at(peers.get(&number)?).map(|of| of as usize);
+        self.by_rank.get(&number).copied().or_else(of_address)
+    }
 }
 
-/// Gives the endpoints of each NIC their engines by the number of the rank, if the numbers are in equal
-/// steps where ranks are there: a rank that is missing keeps its place.
+/// Gives the endpoints of each NIC their engines by the number of the rank, so that a rank whose trace
+/// is missing keeps its engine. Does so only if each rank has one endpoint and the numbers are in equal
+/// steps, apart from missing ones.
 fn give_engines(all: &mut [OfEndpoint]) {
     let mut nics: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (at, of) in all.iter().enumerate() {
@@ -186,106 +191,23 @@ pub(crate) fn of(found: &Found, provider: Provider) -> Result<Demand, Error> {
     })
 }
 
+/// Replays all traces. Polls are counted apart.
 fn replayed(traces: &[Trace], provider: Provider, bar: &ProgressBar) -> Result<Demand, Error> {
     let settings = Settings::default().with([("device", &"ideal")]);
     let mut together = JointReplay::without_pool(traces.iter(), &settings)?;
-    let Endpoints { mut all, of_traces, endpoints_a_nic, by_address, by_rank } =
-        Endpoints::of(traces);
-    let engine_of: Vec<_> = all.iter().map(|of| of.engine).collect();
-    let entries = |mode| ListEntries::new(mode, provider.available, &engine_of, &of_traces);
-    let mut modes = [entries(UsesEntries::Hardware), entries(UsesEntries::Hybrid)];
-    let mut sends = Sends::new(all.len(), provider.eager);
-    let mut contexts: Vec<Context> = Vec::with_capacity(traces.len());
-    for (trace, &endpoint) in traces.iter().zip(&of_traces) {
-        let is_tagged = trace.header.context == "tagged";
-        contexts.push(Context { endpoint, is_tagged, ..Context::default() });
-    }
-    // Receives, unexpected messages, bytes of those in buffers, and the number of those.
-    let mut now = vec![[0_u64; 4]; all.len()];
-    let mut on_engines = vec![0_u64; 1 + engine_of.iter().max().unwrap_or(&0)];
-    engine_of.iter().for_each(|engine| on_engines[*engine] += UsesEntries::Hardware.buffers());
-    let mut list_entries = on_engines.iter().copied().max().unwrap_or(0);
+    let endpoints = Endpoints::of(traces);
+    let mut counted = Counted::new(&endpoints, traces, provider);
     let mut has_threads = false;
-    while let Some((Step { at, recorded, .. }, op, change)) = together.step_with_changes(bar)? {
-        let Context { endpoint, is_tagged, unexpected, places, peers } = &mut contexts[at];
-        let endpoint = *endpoint;
-        has_threads |= together.players[at].thread().number > 0;
-        let mut peer = |number: u32| {
-            *peers.entry(number).or_insert_with(|| match by_rank.get(&number) {
-                Some(&endpoint) => Some(endpoint),
-                None => {
-                    let address = together.players[at].peers().get(&number)?;
-                    by_address.at(address).map(|endpoint| endpoint as usize)
-                }
-            })
-        };
-        let (mut rendezvous, mut place) = (None, 0);
-        match op {
-            Op::Send(sent) => match peer(sent.peer) {
-                Some(to) => sends.send(endpoint, to, *is_tagged, sent.len),
-                None => sends.recorded += 1,
-            },
-            Op::Arrive(envelope) => {
-                let from = peer(envelope.source);
-                rendezvous =
-                    from.and_then(|from| sends.arrive(from, endpoint, *is_tagged, envelope.len));
-            }
-            Op::Post(_) | Op::PostAnyway(_) | Op::Claim(_) | Op::Discard(_) => {
-                place = sends.place(endpoint);
-            }
-            _ => {}
-        }
-        let of = &mut now[endpoint];
-        let before = of[0] + of[1];
-        match change {
-            Some(Change::Posted(number, _)) => {
-                places.insert(number, place);
-                of[0] += 1;
-                modes.iter_mut().for_each(|of| of.add(at, Element::Receive(number), recorded));
-            }
-            Some(Change::Matched(number)) => {
-                if let Some(place) = places.remove(&number) {
-                    rendezvous.into_iter().for_each(|message| sends.matched(message, place));
-                    of[0] -= 1;
-                    modes.iter_mut().for_each(|of| of.remove(at, Element::Receive(number)));
-                }
-            }
-            // A buffer that takes several messages has room left, or a probe found a message.
-            Some(Change::Found(number)) => {
-                let place = places.get(&number).copied().unwrap_or(0);
-                rendezvous.into_iter().for_each(|message| sends.matched(message, place));
-            }
-            Some(Change::Kept(number, envelope)) => {
-                let is_eager = envelope.len <= provider.eager;
-                let bytes = if is_eager { envelope.len } else { provider.first_part };
-                unexpected.insert(number, (bytes, rendezvous));
-                of[1] += 1;
-                of[2] = of[2].saturating_add(bytes);
-                of[3] += u64::from(bytes > 0);
-                modes.iter_mut().for_each(|of| of.add(at, Element::Message(number), recorded));
-            }
-            Some(Change::Taken(number)) => {
-                if let Some((bytes, rendezvous)) = unexpected.remove(&number) {
-                    rendezvous.into_iter().for_each(|message| sends.matched(message, place));
-                    of[1] -= 1;
-                    of[2] = of[2].saturating_sub(bytes);
-                    of[3] -= u64::from(bytes > 0);
-                    modes.iter_mut().for_each(|of| of.remove(at, Element::Message(number)));
-                }
-            }
-            None => {}
-        }
-        let held = of[0] + of[1];
-        let on_engine = &mut on_engines[engine_of[endpoint]];
-        *on_engine = *on_engine + held - before;
-        list_entries = list_entries.max(*on_engine);
-        let most = &mut all[endpoint];
-        most.receives = most.receives.max(of[0]);
-        most.unexpected = most.unexpected.max(of[1]);
-        if of[2] > most.buffered {
-            (most.buffered, most.buffered_messages) = (of[2], of[3]);
+    while let Some((Step { at, .. }, op, change)) = together.step_with_changes(bar)? {
+        let player = &together.players[at];
+        has_threads |= player.thread().number > 0;
+        let peer = |number| endpoints.of_peer(number, player.peers());
+        let met = counted.operation(at, &op, peer);
+        if let Some(change) = change {
+            counted.change(at, change, met);
         }
     }
+    let Counted { mut all, modes: [hardware, hybrid], sends, list_entries, .. } = counted;
     for (of, open) in all.iter_mut().zip(&sends.most_open) {
         of.open_sends = *open;
     }
@@ -298,17 +220,145 @@ fn replayed(traces: &[Trace], provider: Provider, bar: &ProgressBar) -> Result<D
     };
     let mut on_engine = BTreeMap::<_, u64>::new();
     all.iter().for_each(|of| *on_engine.entry(of.engine).or_default() += 1);
-    let endpoints_an_engine = on_engine.into_values().max().unwrap_or(0);
-    let [hardware, hybrid] = modes;
-    let endpoints = all;
     Ok(Demand {
-        endpoints,
+        endpoints: all,
         list_entries,
-        endpoints_an_engine,
-        endpoints_a_nic,
+        endpoints_an_engine: on_engine.into_values().max().unwrap_or(0),
+        endpoints_a_nic: endpoints.endpoints_a_nic,
         hardware,
         hybrid,
         sends,
         between_polls: None,
     })
+}
+
+/// The elements of an endpoint now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    receives: u64,
+    unexpected: u64,
+    /// Bytes of the unexpected messages in buffers.
+    buffered: u64,
+}
+
+/// A message that an operation brought, and the place of the operation among those of its endpoint.
+#[derive(Clone, Copy, Debug)]
+struct Met {
+    /// Number of the message that arrived, if it was sent by rendezvous.
+    rendezvous: Option<usize>,
+    place: u64,
+}
+
+/// The counts of the replay.
+struct Counted {
+    provider: Provider,
+    contexts: Vec<OfTrace>,
+    /// The largest numbers of each endpoint.
+    all: Vec<OfEndpoint>,
+    held: Vec<Held>,
+    /// List entries of each engine in mode hardware now, if an engine had any number of them.
+    on_engines: Vec<u64>,
+    list_entries: u64,
+    modes: [ListEntries; 2],
+    sends: Sends,
+}
+
+impl Counted {
+    fn new(endpoints: &Endpoints, traces: &[Trace], provider: Provider) -> Self {
+        let Endpoints { all, of_traces, .. } = endpoints;
+        let engine_of: Vec<_> = all.iter().map(|of| of.engine).collect();
+        let entries = |mode| ListEntries::new(mode, provider.available, &engine_of, of_traces);
+        let mut on_engines = vec![0; engine_of.iter().map(|of| of + 1).max().unwrap_or(0)];
+        engine_of.iter().for_each(|of| on_engines[*of] += UsesEntries::Hardware.buffers());
+        let contexts = traces.iter().zip(of_traces).map(|(trace, &endpoint)| OfTrace {
+            endpoint,
+            is_tagged: trace.header.context == "tagged",
+            ..OfTrace::default()
+        });
+        Self {
+            provider,
+            contexts: contexts.collect(),
+            all: all.clone(),
+            held: vec![Held::default(); all.len()],
+            list_entries: on_engines.iter().copied().max().unwrap_or(0),
+            on_engines,
+            modes: [entries(UsesEntries::Hardware), entries(UsesEntries::Hybrid)],
+            sends: Sends::new(all.len(), provider.eager),
+        }
+    }
+
+    /// Counts an operation of the trace `at`. `peer` returns the endpoint of a peer number.
+    fn operation(&mut self, at: usize, op: &Op, peer: impl Fn(u32) -> Option<usize>) -> Met {
+        let Self { contexts, sends, .. } = self;
+        let OfTrace { endpoint, is_tagged, peers, .. } = &mut contexts[at];
+        let (endpoint, is_tagged) = (*endpoint, *is_tagged);
+        let mut peer = |number| *peers.entry(number).or_insert_with(|| peer(number));
+        let mut met = Met { rendezvous: None, place: 0 };
+        match op {
+            Op::Send(sent) => match peer(sent.peer) {
+                Some(to) => sends.send(endpoint, to, is_tagged, sent.len),
+                None => sends.recorded += 1,
+            },
+            Op::Arrive(envelope) => {
+                met.rendezvous = peer(envelope.source)
+                    .and_then(|from| sends.arrive(from, endpoint, is_tagged, envelope.len));
+            }
+            Op::Post(_) | Op::PostAnyway(_) | Op::Claim(_) | Op::Discard(_) => {
+                met.place = sends.place(endpoint);
+            }
+            _ => {}
+        }
+        met
+    }
+
+    /// Counts the change that the operation `met` made in the queues of the trace `at`.
+    fn change(&mut self, at: usize, change: Change, met: Met) {
+        let Self { contexts, sends, modes, .. } = self;
+        let OfTrace { endpoint, unexpected, places, .. } = &mut contexts[at];
+        let held = &mut self.held[*endpoint];
+        let before = held.receives + held.unexpected;
+        let mut matched = |message: Option<usize>, place| {
+            message.into_iter().for_each(|message| sends.matched(message, place));
+        };
+        match change {
+            Change::Posted(number, _) => {
+                places.insert(number, met.place);
+                held.receives += 1;
+                modes.iter_mut().for_each(|of| of.add(at, Element::Receive(number)));
+            }
+            Change::Matched(number) => {
+                if let Some(place) = places.remove(&number) {
+                    matched(met.rendezvous, place);
+                    held.receives -= 1;
+                    modes.iter_mut().for_each(|of| of.remove(at, Element::Receive(number)));
+                }
+            }
+            // A buffer that takes several messages has room left, or a probe found a message.
+            Change::Found(number) => {
+                matched(met.rendezvous, places.get(&number).copied().unwrap_or(0));
+            }
+            Change::Kept(number, envelope) => {
+                let (_, bytes) = self.provider.buffered(envelope.len);
+                unexpected.insert(number, (bytes, met.rendezvous));
+                held.unexpected += 1;
+                held.buffered = held.buffered.saturating_add(bytes);
+                modes.iter_mut().for_each(|of| of.add(at, Element::Message(number)));
+            }
+            Change::Taken(number) => {
+                if let Some((bytes, rendezvous)) = unexpected.remove(&number) {
+                    matched(rendezvous, met.place);
+                    held.unexpected -= 1;
+                    held.buffered = held.buffered.saturating_sub(bytes);
+                    modes.iter_mut().for_each(|of| of.remove(at, Element::Message(number)));
+                }
+            }
+        }
+        let most = &mut self.all[*endpoint];
+        most.receives = most.receives.max(held.receives);
+        most.unexpected = most.unexpected.max(held.unexpected);
+        most.buffered = most.buffered.max(held.buffered);
+        let on_engine = &mut self.on_engines[most.engine];
+        *on_engine = *on_engine + held.receives + held.unexpected - before;
+        self.list_entries = self.list_entries.max(*on_engine);
+    }
 }

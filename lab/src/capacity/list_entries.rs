@@ -15,8 +15,6 @@
 //! ```
 //! The victim of an abort may be another endpoint than the one that holds most entries.
 
-use serde::Serialize;
-
 /// A list entry of an endpoint is on engine `number of the endpoint % ENGINES` of its NIC
 /// (driver, `cass_lni.c:155`). Endpoints are numbered in the order in which they open; the order of
 /// ranks is assumed.
@@ -33,6 +31,15 @@ pub(crate) struct Provider {
     pub(crate) first_part: u64,
     /// List entries of an engine that the job may use.
     pub(crate) available: u64,
+}
+
+impl Provider {
+    /// Returns true for a message that is sent eagerly, and its bytes in a buffer while no receive
+    /// matches it.
+    pub(crate) fn buffered(&self, len: u64) -> (bool, u64) {
+        let is_eager = len <= self.eager;
+        (is_eager, if is_eager { len } else { self.first_part })
+    }
 }
 
 /// The values of libfabric 2.6 (`cxip_info.c:621`), for all entries of an engine.
@@ -66,7 +73,7 @@ pub(crate) enum Element {
 
 /// A context of an endpoint, which has a trace.
 #[derive(Clone, Copy, Debug)]
-struct Context {
+struct OfContext {
     endpoint: usize,
     /// Receives in list entries now.
     receives: u64,
@@ -100,18 +107,14 @@ pub(crate) struct OfEndpoint {
 }
 
 /// The first element without an entry of an endpoint that has nothing to move to the host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Abort {
     /// Number of the endpoint.
-    #[serde(skip)]
     pub(crate) victim: usize,
     pub(crate) is_receive: bool,
     /// Receives of its context that wait.
     pub(crate) receives: u64,
-    /// Time since the run began, in nanoseconds.
-    pub(crate) at_ns: u64,
     /// Entries that the endpoints of the engine hold for elements, by number of the endpoint.
-    #[serde(skip)]
     pub(crate) held: Vec<(usize, u64)>,
 }
 
@@ -122,7 +125,7 @@ pub(crate) struct ListEntries {
     available: u64,
     held: Vec<u64>,
     pub(crate) endpoints: Vec<OfEndpoint>,
-    contexts: Vec<Context>,
+    contexts: Vec<OfContext>,
     pub(crate) abort: Option<Abort>,
 }
 
@@ -138,7 +141,7 @@ impl ListEntries {
         let mut held = vec![0; engine_of.iter().map(|engine| engine + 1).max().unwrap_or(0)];
         engine_of.iter().for_each(|engine| held[*engine] += mode.buffers());
         let endpoints = engine_of.iter().map(|&engine| OfEndpoint { engine, ..Default::default() });
-        let contexts = endpoint_of.iter().map(|&endpoint| Context {
+        let contexts = endpoint_of.iter().map(|&endpoint| OfContext {
             endpoint,
             receives: 0,
             receives_seen: 0,
@@ -150,8 +153,8 @@ impl ListEntries {
         Self { mode, available, held, endpoints, contexts, abort: None }
     }
 
-    /// Adds an element of a context. `at_ns` is the time since the run began.
-    pub(crate) fn add(&mut self, context: usize, element: Element, at_ns: u64) {
+    /// Adds an element of a context.
+    pub(crate) fn add(&mut self, context: usize, element: Element) {
         if self.abort.is_some() {
             return;
         }
@@ -161,7 +164,7 @@ impl ListEntries {
         *if is_receive { &mut of.all_receives } else { &mut of.all_messages } += 1;
         if !of.has_left && self.held[of.engine] >= self.available {
             if self.mode == UsesEntries::Hardware && of.messages == 0 {
-                return self.end(context, is_receive, at_ns);
+                return self.end(context, is_receive);
             }
             self.move_messages(endpoint);
         }
@@ -186,7 +189,7 @@ impl ListEntries {
         if self.abort.is_some() {
             return;
         }
-        let Context { endpoint, receives_from, messages_before, .. } = self.contexts[context];
+        let OfContext { endpoint, receives_from, messages_before, .. } = self.contexts[context];
         let of = &mut self.endpoints[endpoint];
         let held = match element {
             Element::Receive(number) if number < receives_from => {
@@ -217,12 +220,12 @@ impl ListEntries {
         }
     }
 
-    fn end(&mut self, context: usize, is_receive: bool, at_ns: u64) {
-        let Context { endpoint: victim, receives, .. } = self.contexts[context];
+    fn end(&mut self, context: usize, is_receive: bool) {
+        let OfContext { endpoint: victim, receives, .. } = self.contexts[context];
         let engine = self.endpoints[victim].engine;
         let held = self.endpoints.iter().enumerate().filter(|(_, of)| of.engine == engine);
         let held = held.map(|(endpoint, of)| (endpoint, of.receives + of.messages)).collect();
-        self.abort = Some(Abort { victim, is_receive, receives, at_ns, held });
+        self.abort = Some(Abort { victim, is_receive, receives, held });
     }
 }
 
@@ -237,7 +240,7 @@ mod tests {
         of: fn(u64) -> Element,
         numbers: std::ops::Range<u64>,
     ) {
-        numbers.for_each(|number| entries.add(context, of(number), number));
+        numbers.for_each(|number| entries.add(context, of(number)));
     }
 
     /// An endpoint with two contexts, and another endpoint on the same engine.
@@ -251,9 +254,9 @@ mod tests {
         add(&mut alone, 1, Element::Receive, 0..8);
         add(&mut alone, 0, Element::Receive, 0..16_373);
         assert_eq!(alone.abort, None);
-        alone.add(0, Element::Receive(16_373), 99);
+        alone.add(0, Element::Receive(16_373));
         let held = vec![(0, 16_381)];
-        let abort = Abort { victim: 0, is_receive: true, receives: 16_373, at_ns: 99, held };
+        let abort = Abort { victim: 0, is_receive: true, receives: 16_373, held };
         assert_eq!(alone.abort, Some(abort));
     }
 
@@ -261,7 +264,7 @@ mod tests {
     fn the_victim_may_hold_nothing() {
         let mut both = two(UsesEntries::Hardware, 16);
         add(&mut both, 0, Element::Message, 0..10);
-        both.add(2, Element::Receive(0), 7);
+        both.add(2, Element::Receive(0));
         let Abort { victim, receives, ref held, .. } = *both.abort.as_ref().unwrap();
         assert_eq!((victim, receives, held.as_slice()), (1, 0, &[(0, 10), (1, 0)][..]));
     }
@@ -271,12 +274,12 @@ mod tests {
         let mut both = two(UsesEntries::Hardware, 16);
         add(&mut both, 0, Element::Message, 0..6);
         add(&mut both, 1, Element::Message, 0..4);
-        both.add(0, Element::Receive(0), 7);
+        both.add(0, Element::Receive(0));
         let OfEndpoint { moves, moved, messages_on_host, .. } = both.endpoints[0];
         assert_eq!((both.held[0], moves, moved, messages_on_host), (6 + 1, 1, 10, 0));
         // Messages on the host have no entries to give back, and later ones have.
         both.remove(0, Element::Message(5));
-        both.add(1, Element::Message(4), 8);
+        both.add(1, Element::Message(4));
         both.remove(1, Element::Message(4));
         both.remove(0, Element::Receive(0));
         assert_eq!((both.held[0], both.abort), (6, None));
@@ -290,7 +293,7 @@ mod tests {
         assert_eq!(alone.endpoints[0].receives_on_host, 20_001 - 16_367);
         (0..20_001).for_each(|number| alone.remove(0, Element::Receive(number)));
         assert_eq!(alone.held[0], 9 + 8);
-        alone.add(0, Element::Message(0), 0);
+        alone.add(0, Element::Message(0));
         assert_eq!((alone.held[0], alone.endpoints[0].messages_on_host), (9 + 8, 1));
         alone.remove(0, Element::Message(0));
         assert_eq!(alone.held[0], 9 + 8);

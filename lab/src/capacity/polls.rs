@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What comes to an endpoint between two of its polls: events, which wait in its event queue, and
-//! bytes of unexpected messages, for which only the buffers that were posted at the first poll can
-//! be used.
+//! Counts the events and the bytes of unexpected messages that come to an endpoint between two of its
+//! polls. The events wait in its event queue. The bytes need the buffers that were posted at the first
+//! poll, because only a poll posts others.
 //!
 //! Events of cxi: a message sent eagerly has one, and one by rendezvous has two. The match of an
 //! unexpected message is one more.
@@ -33,7 +33,7 @@ struct Came {
     bytes: u64,
 }
 
-/// What came in a trace, and the times of its polls.
+/// Everything that came in a trace, and the times of its polls.
 #[derive(Debug, Default)]
 struct OfTrace {
     came: Vec<Came>,
@@ -75,8 +75,7 @@ fn of_trace(trace: &Trace, provider: Provider, bar: &ProgressBar) -> Result<OfTr
         player.tick(bar);
         let (events, bytes) = match (op, change) {
             (Op::Arrive(envelope), change) => {
-                let is_eager = envelope.len <= provider.eager;
-                let bytes = if is_eager { envelope.len } else { provider.first_part };
+                let (is_eager, bytes) = provider.buffered(envelope.len);
                 let is_kept = matches!(change, Some(Change::Kept(..)));
                 (if is_eager { 1 } else { 2 }, if is_kept { bytes } else { 0 })
             }
