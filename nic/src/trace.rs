@@ -8,7 +8,8 @@
 //! ```text
 //! byte 0        HEADER   + window
 //!      | header | window | record | record | ...  the end |
-//! header   "tcam-trace 7\n", or 8 if sites are recorded; a JSON object ([`Header`]), spaces; its last 16 bytes are
+//! header   "tcam-trace 7\n", or 8 if sites are recorded; a JSON object ([`Header`]),
+//!          spaces; its last 16 bytes are
 //!          laps (8: how often the window was appended), why the recording ended
 //!          (4: 1 size limit reached, 2 full disk, 3 endpoint closed, or 0), and
 //!          the number of words in the window (4: 0 if the endpoint was not closed)

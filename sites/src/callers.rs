@@ -12,7 +12,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::names::{function_of, is_of_profiling};
 use crate::next::{HAS_TOOLS, MODE, is_of_mpi, is_of_tool};
-use crate::word::word;
+use crate::word::{set_word, word};
 
 /// Largest number of callers.
 const MOST: u32 = 16;
@@ -30,9 +30,9 @@ struct Lists {
 
 static LISTS: LazyLock<Mutex<Lists>> = LazyLock::new(Mutex::default);
 
-/// Returns the word of a thread that calls the name `slot` and returns to `caller`. Keeps the word if
-/// a library of MPI calls, or a tool goes on with the function that the program called.
-pub(crate) extern "C" fn changed(slot: u32, caller: usize) -> u64 {
+/// Notes that the thread calls the name `slot` and returns to `caller`. Keeps the word if a library of
+/// MPI calls, or a tool goes on with the function that the program called.
+pub(crate) extern "C" fn changed(slot: u32, caller: usize) {
     let mode = MODE.load(Ordering::Relaxed);
     let mut most = mode & (HAS_TOOLS - 1);
     if most == 0 {
@@ -46,13 +46,13 @@ pub(crate) extern "C" fn changed(slot: u32, caller: usize) -> u64 {
         && is_of_profiling(slot_of_call)
         && !is_of_profiling(outer);
     if is_of_mpi(caller) || now != 0 && goes_on && is_of_tool(caller) {
-        return now;
+        return;
     }
-    let name = u64::from(slot) << 48;
-    match most {
-        1 => name | caller as u64,
-        _ => name | IS_LIST | number_of(walk(caller, most as usize)),
-    }
+    let place = match most {
+        1 => caller as u64,
+        _ => IS_LIST | number_of(walk(caller, most as usize)),
+    };
+    set_word(u64::from(slot) << 48 | place);
 }
 
 /// Returns the number of a list of callers.

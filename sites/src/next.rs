@@ -141,7 +141,7 @@ fn add_library(libraries: &[AddressRange], module: &Module) {
 
 /// Finds and stores the next definition of a name that the code at `caller` calls. Ends the process
 /// if no library defines it, as the dynamic linker would have done without this library.
-pub(crate) extern "C" fn resolve(slot: u32, caller: usize) -> usize {
+pub(crate) extern "C" fn resolve(slot: u32, caller: usize) {
     let name = NAMES[slot as usize];
     let modules = modules();
     let is_ours = |address: usize| {
@@ -173,5 +173,4 @@ pub(crate) extern "C" fn resolve(slot: u32, caller: usize) -> usize {
         }
     }
     NEXT[slot as usize].store(next, Ordering::Release);
-    next
 }

@@ -39,3 +39,27 @@ pub(crate) extern "C" fn word() -> u64 {
         "ret",
     )
 }
+
+/// Sets the word of the calling thread.
+#[unsafe(naked)]
+#[cfg(target_arch = "x86_64")]
+pub(crate) extern "C" fn set_word(word: u64) {
+    naked_asm!(
+        "mov rax, qword ptr [rip + tcam_site_word@GOTTPOFF]",
+        "mov qword ptr fs:[rax], rdi",
+        "ret",
+    )
+}
+
+/// Sets the word of the calling thread.
+#[unsafe(naked)]
+#[cfg(target_arch = "aarch64")]
+pub(crate) extern "C" fn set_word(word: u64) {
+    naked_asm!(
+        "adrp x1, :gottprel:tcam_site_word",
+        "ldr x1, [x1, :gottprel_lo12:tcam_site_word]",
+        "mrs x2, tpidr_el0",
+        "str x0, [x1, x2]",
+        "ret",
+    )
+}

@@ -10,8 +10,8 @@
 //!             software  if mode hybrid puts more than half of a rank's elements on the host
 //!             hybrid    otherwise
 //! OFLOW_BUF_SIZE   E + g W / OFLOW_BUF_MIN_POSTED for W bytes of unexpected messages between two
-//!                  polls, where E is the longest message that is sent eagerly: a buffer takes messages while it has
-//!                  room for one of E bytes (cxip_msg_hpc.c:1135)
+//!                  polls. E is the longest message that is sent eagerly: a buffer takes messages
+//!                  while it has room for one of E bytes (cxip_msg_hpc.c:1135)
 //! DEFAULT_CQ_SIZE  2 g V for V events between two polls: above half of its slots, sends wait
 //! DEFAULT_TX_SIZE  g O + 64 for O sends by rendezvous without a match
 //! ```
@@ -32,8 +32,8 @@ use crate::results::ranks;
 use crate::stats::Range;
 use crate::text::{count, percent, whole, whole_share};
 
-/// Receives of an endpoint in the modes hardware and hybrid: 16-bit IDs, of which the buffers of mode
-/// hybrid take 9.
+/// Largest number of receives of an endpoint in the modes hardware and hybrid. They have 16-bit IDs,
+/// of which the buffers of mode hybrid take 9.
 const RECEIVE_IDS: u64 = 65_536 - UsesEntries::Hybrid.buffers();
 /// Largest value of `DEFAULT_TX_SIZE` (`cxip_info.c:1241`).
 const LARGEST_TX: u64 = 16_384;
@@ -49,11 +49,11 @@ const HUGE_PAGE: u64 = 32_768;
 /// Default of `FI_UNIVERSE_SIZE` (libfabric, src/fabric.c).
 const UNIVERSE: u32 = 256;
 
-/// What a value rests on.
+/// The basis of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Basis {
-    /// The same in each run, or no run comes near the limit.
+    /// Each run gives this value.
     EachRun,
     /// Runs differ.
     LargestRun,
@@ -117,7 +117,7 @@ pub(super) struct Advice {
     pub(super) cassini: Option<OfCassini>,
 }
 
-/// What is said of Cassini only.
+/// The parts of the advice that only Cassini has.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct OfCassini {
     /// List entries of an engine that the job may use, and that it needs.
@@ -139,7 +139,7 @@ impl Advice {
     }
 }
 
-/// What the advice depends on, apart from the demand.
+/// The conditions of the advice, beside the demand.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Given {
     pub(super) stack: Stack,
@@ -278,7 +278,8 @@ fn of_match_mode(mode: Mode, runs: &[Demand], needs: &Needs, given: Given) -> Se
             whole(RECEIVE_IDS)
         ),
         Mode::Software => format!(
-            "{of_entries}, and in mode hybrid more than half of a rank's elements would come to the host"
+            "{of_entries}, and in mode hybrid more than half of a rank's elements would come to the \
+             host"
         ),
         Mode::Hardware | Mode::Hybrid => of_entries,
     };

@@ -36,12 +36,13 @@ const SOURCE: &str = "libfabric af8ddbe, prov/cxi";
 /// Prints settings of the provider cxi of HPE Slingshot (FI_CXI_...) for a recorded program, with
 /// reasons; or checks those of a job script.
 ///
-/// With TRACE, replays recordings on the matching engines of Cassini, in the order of their times,
-/// and prints lines for a job script, before the program is started: each setting with its reason, and
-/// how each match mode serves the program. A setting is optional if the program runs without it. Of
-/// hangs, only those are found in which ranks wait in sends to each other. --nic selects another NIC. Directories that have ranks in common are repeats, and the largest number of all
-/// runs counts. Without --ppn the ranks of a host share a NIC. Settings for sends need recordings
-/// with `--set trace_sends=on`.
+/// With TRACE, replays recordings on the matching engines of Cassini, in the order of their times.
+/// Prints lines for a job script, to be read before the program is started: each setting with its
+/// reason, and the behaviour of the program in each match mode. A setting is optional if the program
+/// runs without it. Of hangs, only those are found in which ranks wait in sends and post the receives
+/// of these sends later. --nic selects another NIC. Directories that have ranks in common are repeats,
+/// and the largest number of all runs counts. Without --ppn the ranks of a host share a NIC. Settings
+/// of sends and event queues need recordings with `--set trace_sends=on`.
 ///
 /// With --check, finds settings that do not do what they say. Reads the environment, or a job
 /// script: NAME=VALUE before a command and after export, declare and env, setenv, and options of
@@ -52,7 +53,8 @@ const SOURCE: &str = "libfabric af8ddbe, prov/cxi";
 /// that the script computes. A line says so. Modules, other scripts and libfabric.conf are not read.
 ///
 /// The rules are those of the source of the provider, and were never tried on a NIC. The exit status
-/// is 0 if nothing has to be changed, 1 if a setting has to be, and 3 if ranks are missing.
+/// is 0 if nothing has to be changed, 1 if the program aborts or hangs without a change or if a
+/// checked setting does not do what it says, and 3 if ranks are missing.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "tcam settings [OPTIONS] TRACE...\n       tcam settings --check [OPTIONS] [FILE|-]",
