@@ -130,8 +130,8 @@ pub(crate) struct Facts {
     pub(crate) waited: u64,
     /// A note that ranks have several endpoints, if they do.
     pub(crate) shares: Option<String>,
-    /// What happens to the program in Cassini's match mode *hardware*, if its list entries do not
-    /// hold all elements.
+    /// Text on the program in Cassini's match mode *hardware*, if the list entries do not hold all
+    /// elements.
     pub(crate) in_hardware_mode: Option<String>,
 }
 

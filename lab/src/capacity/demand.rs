@@ -234,7 +234,7 @@ fn replayed(traces: &[Trace], provider: Provider, bar: &ProgressBar) -> Result<D
 
 /// The elements of an endpoint now.
 #[derive(Clone, Copy, Debug, Default)]
-struct Held {
+struct Elements {
     receives: u64,
     unexpected: u64,
     /// Bytes of the unexpected messages in buffers.
@@ -255,7 +255,7 @@ struct Counted {
     contexts: Vec<OfTrace>,
     /// The largest numbers of each endpoint.
     all: Vec<OfEndpoint>,
-    held: Vec<Held>,
+    held: Vec<Elements>,
     /// List entries of each engine in mode hardware now, if an engine had any number of them.
     on_engines: Vec<u64>,
     list_entries: u64,
@@ -279,7 +279,7 @@ impl Counted {
             provider,
             contexts: contexts.collect(),
             all: all.clone(),
-            held: vec![Held::default(); all.len()],
+            held: vec![Elements::default(); all.len()],
             list_entries: on_engines.iter().copied().max().unwrap_or(0),
             on_engines,
             modes: [entries(UsesEntries::Hardware), entries(UsesEntries::Hybrid)],

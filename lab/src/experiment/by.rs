@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam show --by`: counts the elements of the queues by communicator, tag, peer, kind of traffic,
-//! place in the program or phase. [`super::threads`] counts the operations of threads. A class ([`ElementClass`]) is the
-//! set of elements with the same decoded match bits and the same peer.
+//! place in the program or phase. [`super::threads`] counts the operations of threads. A class
+//! ([`ElementClass`]) is the set of elements with the same decoded match bits and the same peer.
 //!
 //! The name of a communicator contains a number, its ranks and the MPI's context id. Numbers follow
 //! the order of the communicators' first elements, and the ranks are those that occur in the

@@ -30,7 +30,7 @@ pub enum HostEngine {
     /// A hash table for each combination of wildcards.
     #[strum(serialize = "newmadeleine")]
     NewMadeleine,
-    /// The same engine as `list`. The paper's locks are in `papers/bench/src/tail_queues`.
+    /// Matches and counts as `List`. The paper's locks are in `papers/bench/src/tail_queues`.
     TailQueues,
 }
 

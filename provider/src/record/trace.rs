@@ -276,9 +276,9 @@ impl<S: CallSites> Trace<S> {
     }
 
     /// Writes the record of an operation whose key the encoder knows, preceded by the step of the
-    /// time, and by its site if another one was recorded. If the record equals the last one, writes only that the last one is repeated.
-    /// Returns false if the key or the site is unknown, the step is too long, the window of the file
-    /// (`host::trace_file`) is full, or no file is open.
+    /// time, and by its site if another one was recorded. If the record equals the last one, writes
+    /// only that the last one is repeated. Returns false if the key or the site is unknown, the step is
+    /// too long, the window of the file (`host::trace_file`) is full, or no file is open.
     #[inline(always)]
     fn try_put_known(&mut self, now: u64, head: OpWord, key: &Key) -> bool {
         let TraceState::Recording(file) = &mut self.state else { return false };

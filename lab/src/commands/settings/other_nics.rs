@@ -42,7 +42,7 @@ fn setting(
     Setting { name: name.to_owned(), value: value.to_owned(), is_change, is_needed, basis, reason }
 }
 
-/// What a run demands of ConnectX.
+/// The demand of a run on ConnectX.
 struct OfConnectx {
     /// Share of the receives that enter a table with room for all of them before their message comes, in per cent.
     entered: f64,

@@ -19,7 +19,7 @@ use crate::results::{Completeness, Json, Kind, summary_text};
 use crate::text::Sheet;
 use crate::traces::{Take, play};
 
-/// What the tables have.
+/// The content of the tables.
 #[derive(Debug, Args)]
 pub(crate) struct Tables {
     /// Prints all ranks, not only the worst; --json always has all.
