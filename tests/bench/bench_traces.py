@@ -3,7 +3,7 @@
 """Times tcam on a trace of about 11 million operations: one replay, a sweep of 16 sizes in one
 pass, and a sweep of 2 sizes by replays (a model that one pass cannot answer). Then measures by how
 much a recording reduces MPICH's rate of 8 B messages, with and without recorded sends, each
-compared with a run without a recording."""
+compared with a run without a recording, and by how much call sites reduce it further."""
 
 import pathlib
 import re
@@ -49,19 +49,18 @@ def rate(*words):
     return max(float(rate) for rate in re.findall(r"messages_per_s=(\d+)", done.stdout))
 
 
-def recording(place, *more):
-    """Returns the median rate without a recording, and the sorted percentages by which a recording
-    reduces this rate."""
+def reduction(base, more):
+    """Returns the median rate with the words `base`, and the sorted percentages by which the words
+    `more` reduce this rate."""
     rates, shares = [], []
     for pair in range(PAIRS):
-        trace = place / f"rate-{pair}"
-        both = [[], [f"--set=trace={trace}", *more]]
+        both = [base, more]
         # The order alternates.
-        first, second = (rate(*words) for words in (both if pair % 2 else both[::-1]))
-        without, traced = (first, second) if pair % 2 else (second, first)
-        rates.append(without)
-        shares.append(100 * (1 - traced / without))
-        shutil.rmtree(trace)
+        order = both if pair % 2 else both[::-1]
+        first, second = (rate(*words) for words in order)
+        with_base, with_more = (first, second) if pair % 2 else (second, first)
+        rates.append(with_base)
+        shares.append(100 * (1 - with_more / with_base))
     return statistics.median(rates), sorted(shares)
 
 
@@ -80,9 +79,14 @@ def main():
         print(f"{millions / replay:.1f} million a second")
         print(f"a sweep of 16 sizes, overflow=spill: {sweep:.2f} s, {sweep / replay:.1f} replays")
         print(f"a sweep of 2 sizes, overflow=prefix, list: {other:.2f} s, {other / replay:.1f} replays")
-        for what, more in (("", []), (" with sends", ["--set=trace_sends=on"])):
-            without, shares = recording(place, *more)
-            print(f"a recording{what} of {without / 1e6:.2f} million messages of 8 B a second,", end=" ")
+        trace = f"--trace={place / 'rate'}"
+        for what, base, more in (
+            ("a recording", [], [trace]),
+            ("a recording with sends", [], [trace, "--set=trace_sends=on"]),
+            ("call sites of a recording", [trace], [trace, "--sites"]),
+        ):
+            without, shares = reduction(base, more)
+            print(f"{what} of {without / 1e6:.2f} million messages of 8 B a second,", end=" ")
             print(f"MPICH, takes {statistics.median(shares):.1f} %", end=" ")
             print(f"({shares[1]:.1f} to {shares[-2]:.1f})")
     finally:
