@@ -301,9 +301,8 @@ impl NodePool {
         if reserved > u64::from(entries) {
             let members = taken.len() + 1;
             tracing::error!(
-                "FI_TCAM_POOL_RESERVED={}: {members} endpoints would reserve {reserved} entries of \
-                 a pool of {entries}",
-                share.reserved
+                "FI_TCAM_POOL_RESERVED, FI_TCAM_POOL_BUFFERS: {members} endpoints would reserve \
+                 {reserved} entries of an engine of {entries}"
             );
             return Err(Errno::INVAL.into());
         }

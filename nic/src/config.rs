@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use matching::measured::Clock;
-use matching::pool::EntryPool;
+use matching::pool::{EntryPool, Share};
 use matching::timing::{Costs, Timing};
 use matching::{
     EngineConfig, HostEngine, Kernel, Leave, Offload, OffloadConfig, Role, TableError, TagLayout,
@@ -127,6 +127,24 @@ fn queue(params: &Params, role: Role, layout: TagLayout) -> OffloadConfig {
     }
 }
 
+/// Returns the share of a pool that the parameters give to an endpoint. The entries for its buffers
+/// are reserved, and [`take_buffers`] takes them.
+#[must_use]
+pub fn share_of(params: &Params) -> Share {
+    let reserved = params.pool_reserved.max(params.pool_buffers);
+    Share { reserved, max: params.pool_max }
+}
+
+/// Takes the entries for the buffers of an endpoint that has just become a member of a pool. Entries
+/// that others have taken although they are reserved for it are missing until these give them back.
+pub fn take_buffers(params: &Params, pool: &impl EntryPool) {
+    for _ in 0..params.pool_buffers {
+        if pool.take().is_err() {
+            break;
+        }
+    }
+}
+
 /// The costs that the parameters set; all zero if the timing model is off.
 #[must_use]
 pub fn costs(params: &Params) -> Costs {
@@ -175,6 +193,7 @@ impl DeviceConfig {
 
 #[cfg(test)]
 mod tests {
+    use matching::pool::LocalPool;
     use matching::timing::EntryCost;
 
     use super::*;
@@ -258,6 +277,35 @@ mod tests {
         assert_eq!(promise("host_engine", "hash"), [true, true]);
         assert_eq!(promise("host_engine", "list"), [false, false]);
         assert!(config(&[("times", "on")]).times);
+    }
+
+    #[test]
+    fn buffers_are_reserved_and_taken() {
+        let set = |set: &[(&str, &str)]| {
+            let lookup = |name: &str| {
+                set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+            };
+            Params::from_lookup(lookup).unwrap()
+        };
+        let params = set(&[("pool_buffers", "3"), ("pool_reserved", "2"), ("pool_max", "5")]);
+        assert_eq!(share_of(&params), Share { reserved: 3, max: 5 });
+        let pool = LocalPool::new(8);
+        let first = pool.join(share_of(&params)).unwrap();
+        take_buffers(&params, &first);
+        assert_eq!(pool.taken(), 3);
+        assert_eq!(
+            [(); 3].map(|()| first.take().is_ok()),
+            [true, true, false],
+            "five are its most"
+        );
+        // Its reserved entries are left for the second endpoint.
+        let second = pool.join(share_of(&params)).unwrap();
+        take_buffers(&params, &second);
+        assert_eq!((pool.taken(), second.take().is_ok()), (8, false));
+        assert!(pool.join(share_of(&params)).is_err());
+        drop(first);
+        assert_eq!((pool.taken(), second.take().is_ok()), (3, true));
+        assert_eq!(share_of(&set(&[("pool_buffers", "3"), ("pool_reserved", "7")])).reserved, 7);
     }
 
     #[test]

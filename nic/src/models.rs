@@ -18,8 +18,8 @@ pub struct NicModel {
     pub resends: bool,
 }
 
-/// The parameters that decide what happens when the tables are full.
-const OF_OVERFLOW: [&str; 3] = ["overflow", "flow_timeout", "exhausted"];
+/// The parameters in which the match modes of a NIC differ.
+const OF_MODE: [&str; 4] = ["overflow", "flow_timeout", "exhausted", "pool_buffers"];
 
 impl NicModel {
     /// Makes the model of a NIC that exists or is designed.
@@ -57,24 +57,17 @@ impl NicModel {
         self.value("overflow") == Some("flow-control")
     }
 
-    /// Returns true if the other device has the same tables, and differs at most in what happens
-    /// when they are full.
-    #[must_use]
-    pub fn has_tables_of(&self, other: &Self) -> bool {
-        let tables = |of: &Self| {
-            let sets = of.sets.iter().filter(|(name, _)| !OF_OVERFLOW.contains(name));
-            sets.collect::<Vec<_>>()
-        };
-        tables(self) == tables(other)
-    }
-
     /// Returns the device that models the same NIC in a mode that spills to the host. Returns `None`
     /// unless this device models a NIC in a mode that holds senders back and then fails.
     #[must_use]
     pub fn spilling_mode(&self) -> Option<&'static NicModel> {
         let fails = self.holds_back() && self.value("exhausted").is_some();
+        let of_nic = |of: &Self| {
+            let sets = of.sets.iter().filter(|(name, _)| !OF_MODE.contains(name));
+            sets.collect::<Vec<_>>()
+        };
         let mut others = MODELS.iter().filter(|of| *of != self && !of.holds_back());
-        others.find(|of| fails && of.has_tables_of(self))
+        others.find(|of| fails && of_nic(of) == of_nic(self))
     }
 }
 
@@ -90,6 +83,7 @@ pub const MODELS: [NicModel; 9] = [
             ("pool", "node"),
             ("pool_entries", "65536"),
             ("pool_engines", "4"),
+            ("pool_buffers", "9"),
         ],
     ),
     NicModel::new(
@@ -102,6 +96,7 @@ pub const MODELS: [NicModel; 9] = [
             ("pool", "node"),
             ("pool_entries", "65536"),
             ("pool_engines", "4"),
+            ("pool_buffers", "3"),
         ],
     ),
     NicModel::new("cassini-software", &[("prq_entries", "0"), ("umq_entries", "0")]),

@@ -117,14 +117,18 @@ impl Params {
         if of_engine == 0 {
             return refuse("POOL_ENGINES", format!("at most {PREFIX}POOL_ENTRIES={pool_entries}"));
         }
-        if self.pool_reserved > of_engine.min(*pool_max) {
-            return refuse(
-                "POOL_RESERVED",
-                format!(
-                    "at most {PREFIX}POOL_MAX={pool_max} of {PREFIX}POOL_ENTRIES={pool_entries} \
-                     divided by {PREFIX}POOL_ENGINES={pool_engines}"
-                ),
-            );
+        for (name, entries) in
+            [("POOL_RESERVED", self.pool_reserved), ("POOL_BUFFERS", self.pool_buffers)]
+        {
+            if entries > of_engine.min(*pool_max) {
+                return refuse(
+                    name,
+                    format!(
+                        "at most {PREFIX}POOL_MAX={pool_max} of {PREFIX}POOL_ENTRIES={pool_entries} \
+                         divided by {PREFIX}POOL_ENGINES={pool_engines}"
+                    ),
+                );
+            }
         }
         Ok(())
     }
@@ -289,6 +293,9 @@ mod tests {
         assert!(pool("4", "26", "50").unwrap_err().starts_with("FI_TCAM_POOL_RESERVED=26: "));
         assert_eq!(pool("1", "50", "50"), Ok(()));
         assert!(pool("1", "51", "50").unwrap_err().starts_with("FI_TCAM_POOL_RESERVED=51: "));
+        let buffers = |entries| check(&[("pool_entries", "100"), ("pool_buffers", entries)]);
+        assert_eq!(buffers("100"), Ok(()));
+        assert!(buffers("101").unwrap_err().starts_with("FI_TCAM_POOL_BUFFERS=101: "));
         let few = |entries| check(&[("pool_entries", entries), ("pool_engines", "4")]);
         assert_eq!(few("4"), Ok(()));
         assert_eq!(

@@ -34,7 +34,8 @@ DEVICES = {
     "uet": ((LARGEST, 0), {"refuse": ("any-tag",)}),
     "ideal": ((LARGEST, LARGEST), {}),
 }
-POOLS = ("cassini-hybrid", "cassini-hardware")
+# Devices with a pool, and the entries of each rank for buffers.
+POOLS = {"cassini-hybrid": 9, "cassini-hardware": 3}
 ENGINES = 4
 # Device of a comparison with tables so small that most of these traces overflow.
 SMALL = ((5, 3), {})
@@ -350,8 +351,9 @@ def peak_of(changes):
     return most
 
 
-def divided(traces):
-    """Returns the range of a pool that four engines divide, of which each rank uses one."""
+def divided(traces, buffers):
+    """Returns the range of a pool that four engines divide, of which each rank uses one, with entries
+    for the buffers of each rank."""
     units = collections.defaultdict(need.Unit)
     now = collections.Counter()
     for of in traces.done:
@@ -366,7 +368,8 @@ def divided(traces):
         if mine:
             least, most = need.peak(mine.values())
             alone = max(max(of.values) for of in mine.values())
-            ranges.append((max(least, alone), most))
+            own = buffers * len({of.rank for of in traces.done if of.rank % ENGINES == engine})
+            ranges.append((max(least, alone) + own, most + own))
     return {name: ENGINES * max(of) for name, of in zip(("least", "most"), zip(*ranges))}
 
 
@@ -388,7 +391,7 @@ def answered(arguments, what, traces):
         ours = judgement(replay, pool)
         unbounded = traces.replay(tuple(LARGEST if size else 0 for size in entries), **limits)
         needs = [max(getattr(of, queue).counts["table_high_water"] for of in unbounded.tagged) for queue in QUEUES]
-        needs = [divided(traces)] if pool else [{"least": need, "most": need} for need in needs]
+        needs = [divided(traces, POOLS[device["device"]])] if pool else [{"least": need, "most": need} for need in needs]
         ours |= {"unit": "NIC" if pool else "rank", "entries": [LARGEST] if pool else list(entries), "needs": needs}
         fits = not ours["overflowed"] or all(need["most"] <= size for need, size in zip(needs, ours["entries"]))
         ours |= {"suffices_in": int(ours["suffices"]), "fits_in": int(fits)}

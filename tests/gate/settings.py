@@ -276,8 +276,22 @@ def device_in_hardware_mode(arguments, slingshot, arrivals):
         least = 1_024 - 16 if ends else 0
         check(most <= 1_024 and least <= moved <= (1_024 if ends else 0), f"{name}: {most} receives, {moved} messages moved")
     place = record(arguments, "few-bcasts", 2, arrivals, "bcasts", 1_500, 8, 2_000)
-    told, _ = settings(arguments, place, f"--entries={1_024 + 3}")
+    told, _ = settings(arguments, place, "--entries=1024")
     check(of_mode(told, "hardware")["flow_controls"] == 1, f"{told['modes'][0]}")
+    needs_of_an_engine(arguments, place)
+
+
+def needs_of_an_engine(arguments, place):
+    """An engine needs as many list entries by `tcam settings` as by `tcam answer` and `tcam sweep`."""
+    for words in ([], ["--ppn=1"]):
+        told, _ = settings(arguments, place, *words)
+        entries = told["list_entries"]["most"]
+        answer = json.loads(tcam(arguments, "answer", "--json=-", *words, place).stdout)
+        need = next(of["needs"][0] for of in answer["devices"] if of["device"] == "cassini-hardware")
+        check(need["least"] <= 4 * entries <= need["most"], f"{words}: {entries} list entries, {need} of four engines")
+        out = f"--out={PLACE / 'sweep'}"
+        sweep = json.loads(tcam(arguments, "sweep", "--json=-", out, "--set=device=cassini-hardware", *words, "--trace", place).stdout)
+        check(sweep["needed_entries"] == need["most"], f"{words}: {sweep['needed_entries']} by sweep, {need} by answer")
 
 
 def other_nics(arguments):

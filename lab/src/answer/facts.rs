@@ -190,8 +190,6 @@ impl Facts {
         let sizes = sizes.collect();
         let rank = Needed::of(&needs, |need| &need.ranks, lates.iter().map(|late| late.rank));
         let mut devices: Vec<DeviceResult> = Vec::new();
-        // For each device, its needs in each run.
-        let mut needs_of_devices: Vec<Vec<Vec<Range<u64>>>> = Vec::new();
         for (at, &model) in models.iter().enumerate() {
             let params = files::params(first, &settings[at])?;
             let pool = params.iter().any(|params| Knob::of(params) == Knob::Pool);
@@ -199,16 +197,11 @@ impl Facts {
                 true => vec![params[0].pool_entries.into()],
                 false => vec![params[0].prq_entries as u64, params[0].umq_entries as u64],
             };
-            let same = devices.iter().position(|of| of.model.has_tables_of(model));
-            let of_runs = match same {
-                Some(same) => needs_of_devices[same].clone(),
-                None => {
-                    let of_run = |(run, of): (&&Found, &Vec<DeviceReplay>)| {
-                        needs_of(model, run, &of[at].sum, &entries, pool)
-                    };
-                    runs.iter().zip(&played).map(of_run).collect::<Result<Vec<_>, _>>()?
-                }
+            let of_run = |(run, of): (&&Found, &Vec<DeviceReplay>)| {
+                needs_of(model, run, &of[at].sum, &entries, pool)
             };
+            let of_runs =
+                runs.iter().zip(&played).map(of_run).collect::<Result<Vec<_>, Error>>()?;
             let replays = || played.iter().map(|run| &run[at]);
             let judged: Vec<_> =
                 replays().map(|run| Judged::of(model.name, &run.sum, pool)).collect();
@@ -232,7 +225,6 @@ impl Facts {
                 cpu_list_percent: Range::of(replays().map(|run| run.cost)),
                 with_way_percent: Range::of(replays().map(|run| run.with_way)),
             });
-            needs_of_devices.push(of_runs);
         }
         let aborts = |of: &DeviceResult| of.model.spilling_mode().is_some() && !of.judged.suffices;
         let in_hardware_mode = match devices.iter().any(aborts) {

@@ -178,9 +178,9 @@ fn devices_are_judged_by_their_spills() {
         (judged.by_design, judged.overflowed, entries.as_slice(), *suffices_in)
     };
     let needs = |name: &str| device(&facts, name).needs.clone();
-    // Each of four engines has as many entries as rank 0 needs.
-    assert_eq!(needs("cassini-hybrid"), [(4 * 320).into()]);
-    assert_eq!(needs("cassini-hardware"), needs("cassini-hybrid"));
+    // Each of four engines has as many entries as rank 0 needs, with its buffers.
+    assert_eq!(needs("cassini-hybrid"), [(4 * (320 + 9)).into()]);
+    assert_eq!(needs("cassini-hardware"), [(4 * (320 + 3)).into()]);
     assert_eq!(needs("cassini-software"), [0.into(); 2]);
     assert_eq!(needs("portals4-ref"), [300.into(), 30.into()]);
     assert_eq!(needs("alpu"), [300.into(), 30.into()]);
@@ -221,7 +221,7 @@ fn several_runs_have_ranges() {
     assert_eq!(facts.rank.umq_at_least, Range { least: 0, most: 19 });
     assert_eq!(facts.nic.peak_total, Range { least: 340, most: 449 });
     let hybrid = device(&facts, "cassini-hybrid");
-    assert_eq!(hybrid.needs, [Range { least: 4 * 210, most: 4 * 320 }]);
+    assert_eq!(hybrid.needs, [Range { least: 4 * (210 + 9), most: 4 * (320 + 9) }]);
     assert_eq!(device(&facts, "alpu").needs[0], Range { least: 200, most: 300 });
     let alpu = device(&facts, "alpu");
     assert_eq!((alpu.suffices_in, alpu.judged.overflowed), (1, 44));
@@ -350,14 +350,15 @@ fn a_run_without_tagged_messages_has_no_facts() {
 }
 
 #[test]
-fn an_endpoint_may_use_all_entries_of_its_engine() {
-    for (receives, fits_in) in [(16_384, 1), (16_385, 0)] {
-        let many = RankOps { receives, messages: 0, takes: false };
-        let Recording { found, _directory } = recording([many, SECOND], |_| {});
-        let facts = Facts::of(&[&found], models::specific(), false).unwrap();
-        for name in ["cassini-hybrid", "cassini-hardware"] {
+fn an_endpoint_may_use_all_entries_of_its_engine_but_those_of_buffers() {
+    for (name, buffers) in [("cassini-hybrid", 9), ("cassini-hardware", 3)] {
+        for (receives, fits_in) in [(16_384 - buffers, 1), (16_385 - buffers, 0)] {
+            let many = RankOps { receives, messages: 0, takes: false };
+            let Recording { found, _directory } = recording([many, SECOND], |_| {});
+            let facts = Facts::of(&[&found], models::specific(), false).unwrap();
             let of = device(&facts, name);
-            assert_eq!((of.needs[0].most, of.fits_in), (4 * receives, fits_in), "{name}");
+            let need = 4 * (receives + buffers);
+            assert_eq!((of.needs[0].most, of.fits_in), (need, fits_in), "{name}");
         }
     }
 }

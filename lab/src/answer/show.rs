@@ -289,8 +289,8 @@ fn hints(facts: &Facts) -> Vec<String> {
 /// Returns what the columns and rows of the answer mean, one per item.
 fn legend(facts: &Facts) -> Vec<String> {
     let mut legend = vec![
-        "a+b: tables for receives and for unexpected messages. A pool is for both; engines that \
-         divide it need a larger one. Part: the device refuses elements or lacks a table by design, \
+        "a+b: tables for receives and for unexpected messages. A pool is for both, and for \
+         buffers of the provider; engines that divide it need a larger one. Part: the device refuses elements or lacks a table by design, \
          and is not too small for the others."
             .to_owned(),
         "Unavoidable: caused by the order in which each rank sent and received, at any timing."

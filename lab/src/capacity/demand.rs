@@ -17,7 +17,7 @@ use crate::settings::Settings;
 use crate::text::whole;
 use crate::traces::node::ByAddress;
 use crate::traces::together::Step;
-use crate::traces::{Found, JointReplay, Trace, play};
+use crate::traces::{Found, JointReplay, NicEngines, Trace, play};
 
 /// The largest numbers of one endpoint. Each may be of another moment.
 #[derive(Clone, Debug, Default)]
@@ -125,18 +125,14 @@ struct Endpoints {
 }
 
 impl Endpoints {
-    /// Finds the endpoints, and assigns them to engines in the order of the traces, or by
-    /// [`give_engines`].
+    /// Finds the endpoints of the traces.
     fn of(traces: &[Trace]) -> Self {
         let (mut all, mut numbers) = (Vec::new(), BTreeMap::new());
-        let mut nics: BTreeMap<_, (usize, usize)> = BTreeMap::new();
+        let engines = NicEngines::of(traces, ENGINES);
         let (mut by_address, mut by_rank) = (HashMap::new(), HashMap::new());
         let mut of_trace = |trace: &Trace| {
             *numbers.entry(trace.endpoint()).or_insert_with(|| {
-                let number = nics.len();
-                let (nic, given) = nics.entry(trace.host()).or_insert((number, 0));
-                let engine = *nic * ENGINES + *given % ENGINES;
-                *given += 1;
+                let engine = engines.engine(&trace.endpoint());
                 let rank = trace.header.rank;
                 all.push(OfEndpoint { rank, engine, ..OfEndpoint::default() });
                 let endpoint = all.len() - 1;
@@ -146,8 +142,7 @@ impl Endpoints {
             })
         };
         let of_traces = traces.iter().map(&mut of_trace).collect();
-        give_engines(&mut all);
-        let endpoints_a_nic = nics.values().map(|(_, given)| *given as u64).max().unwrap_or(0);
+        let endpoints_a_nic = engines.endpoints_a_nic as u64;
         Self { all, of_traces, endpoints_a_nic, by_address: ByAddress::new(by_address), by_rank }
     }
 
@@ -155,31 +150,6 @@ impl Endpoints {
     fn of_peer(&self, number: u32, peers: &BTreeMap<u32, Address>) -> Option<usize> {
         let of_address = || self.by_address.at(peers.get(&number)?).map(|of| of as usize);
         self.by_rank.get(&number).copied().or_else(of_address)
-    }
-}
-
-/// Gives the endpoints of each NIC their engines by the number of the rank, so that a rank whose trace
-/// is missing keeps its engine. Does so only if each rank has one endpoint and the numbers are in equal
-/// steps, apart from missing ones.
-fn give_engines(all: &mut [OfEndpoint]) {
-    let mut nics: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (at, of) in all.iter().enumerate() {
-        nics.entry(of.engine / ENGINES).or_default().push(at);
-    }
-    for (nic, members) in nics {
-        let ranks: Option<Vec<u64>> =
-            members.iter().map(|&at| all[at].rank.map(u64::from)).collect();
-        let Some(ranks) = ranks.filter(|ranks| ranks.is_sorted_by(|one, next| one < next)) else {
-            continue;
-        };
-        let step = ranks.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or(1);
-        if ranks.iter().any(|rank| (rank - ranks[0]) % step != 0) {
-            continue;
-        }
-        for (&at, rank) in members.iter().zip(&ranks) {
-            let place = (rank - ranks[0]) / step;
-            all[at].engine = nic * ENGINES + (place % ENGINES as u64) as usize;
-        }
     }
 }
 

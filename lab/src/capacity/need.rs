@@ -13,7 +13,6 @@
 //! ([`CLOCKS_OF_HOST`], and for messages of other hosts the recorded error of the clocks). So the
 //! need of a NIC is the range over all orders within these errors ([`order`](super::order)).
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use indicatif::ProgressBar;
 use matching::pool::{EntryPool, Refusal, Share};
 use matching::{BlockReasons, Overflow};
+use nic::config;
 use nic::params::{Params, types::PoolOwner};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -32,7 +32,7 @@ use crate::results::ranks;
 use crate::settings::Settings;
 use crate::stats::Range;
 use crate::text::{count, entries, whole};
-use crate::traces::together::{Step, share_of};
+use crate::traces::together::Step;
 use crate::traces::{JointReplay, NicEngines, Trace, files};
 
 /// Largest error in nanoseconds of the time between operations of two ranks on one host. Both times
@@ -301,6 +301,8 @@ struct Member {
     meter: Arc<Meter>,
     /// Its matching engine.
     engine: usize,
+    /// Entries for its buffers, which no other count here contains.
+    buffers: u64,
     /// Elements and entries now.
     now: Counts,
     /// Peaks, which are exact, because the order of the operations of an endpoint is.
@@ -359,9 +361,22 @@ impl OfNode {
         let (mut taken, mut promised) = (taken.peak, promised.peak);
         taken.least = taken.least.max(alone);
         promised.least = promised.least.max(alone_promised);
-        let half = |most: u64| if leaves_half { 2 * most.saturating_sub(1) } else { 0 };
+        let members = self.members.iter().filter(|member| member.engine == engine);
+        let buffers: u64 = members.map(|member| member.buffers).sum();
+        let half = |most: u64| match leaves_half && most > 0 {
+            true => 2 * (buffers + most - 1),
+            false => 0,
+        };
+        let promised = Range { least: buffers + promised.least, most: buffers + promised.most };
         larger(promised, Range { least: half(taken.least), most: half(taken.most) })
     }
+}
+
+/// Returns the share of an endpoint beyond the entries for its buffers.
+fn beyond_buffers(params: &Params) -> Share {
+    let Share { reserved, max } = config::share_of(params);
+    let without = |entries: u32| entries.saturating_sub(params.pool_buffers);
+    Share { reserved: without(reserved), max: without(max) }
 }
 
 /// Returns the need of the endpoints of one node.
@@ -372,12 +387,11 @@ fn of_node(
     bar: &ProgressBar,
 ) -> Result<Need, Error> {
     let params = traces[0].params(settings)?;
-    let number = Cell::new(0);
-    let mut engines = NicEngines::new(&params, |_| number.replace(number.get() + 1));
+    let engines = NicEngines::of(traces.iter().copied(), params.pool_engines as usize);
     let (mut members, mut numbers) = (Vec::new(), BTreeMap::new());
     let mut together = JointReplay::new(traces.iter().copied(), settings, 1, |trace, params| {
         let share = match Knob::of(params) {
-            Knob::Pool => share_of(params),
+            Knob::Pool => beyond_buffers(params),
             Knob::Tables => Share { reserved: 0, max: u32::MAX },
         };
         let meter = Arc::new(Meter { share, held: AtomicU64::new(0) });
@@ -386,7 +400,8 @@ fn of_node(
         members.push(Member {
             need: PeakNeed { ranks, ..PeakNeed::default() },
             meter: Arc::clone(&meter),
-            engine: *engines.next(),
+            engine: engines.engine(&trace.endpoint()),
+            buffers: if knob == Knob::Pool { u64::from(params.pool_buffers) } else { 0 },
             now: Counts::default(),
             peaks: Counts::default(),
             taken: Range::default(),
@@ -396,7 +411,7 @@ fn of_node(
     let endpoint_of: Vec<usize> = traces.iter().map(|trace| numbers[&trace.endpoint()]).collect();
     let generated = traces.iter().all(|trace| trace.is_generated());
     let mut order = UncertainOrder::new(members.len());
-    let engines = vec![EngineEntries::default(); engines.engines.len()];
+    let engines = vec![EngineEntries::default(); engines.number];
     let mut node = OfNode { members, engines, nic: Default::default() };
     for member in &node.members {
         let reserved = member.promised(Range::default());

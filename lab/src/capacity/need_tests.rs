@@ -100,6 +100,7 @@ fn device() -> impl Strategy<Value = Vec<(&'static str, String)>> {
         of("pool_engines", &["1", "1", "2", "3"]),
         of("pool_reserved", &["0", "0", "2"]),
         of("pool_max", &["65536", "65536", "9"]),
+        of("pool_buffers", &["0", "0", "1", "3"]),
         of("prq_entries", &["4096", "4096", "12", "0"]),
         of("umq_entries", &["4096", "4096", "12", "0"]),
         of("refuse", &["none", "none", "none", "any-source", "non-contiguous", "any-tag"]),
@@ -107,7 +108,7 @@ fn device() -> impl Strategy<Value = Vec<(&'static str, String)>> {
         of("preemptive", &["none", "none", "pool", "posted-recv"]),
         of("rx_size", &["1024", "6"]),
     )
-        .prop_map(|(a, b, c, d, e, f, g, h, i, j, k)| vec![a, b, c, d, e, f, g, h, i, j, k])
+        .prop_map(|(a, b, c, d, e, f, g, h, i, j, k, l)| vec![a, b, c, d, e, f, g, h, i, j, k, l])
 }
 
 /// Returns true if elements of a queue spill although the device has a table for the queue.

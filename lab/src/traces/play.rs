@@ -15,14 +15,13 @@ use std::sync::Arc;
 use indicatif::ProgressBar;
 use matching::pool::LocalPool;
 use matching::{Curve, Overflow};
-use nic::config::DeviceConfig;
+use nic::config::{self, DeviceConfig};
 use nic::params::{Params, types::PoolOwner};
 use nic::report::{Report, WrittenAt};
 use nic::trace::{Address, Op, Sites};
 use rayon::prelude::*;
 
 use super::player::{BATCH, TableReplay, TraceReader};
-use super::together::share_of;
 use super::{Counted, JointReplay, NicEngines, Player, Trace, counted, files};
 use crate::error::Error;
 use crate::results::summary::MAX_NAMED;
@@ -208,15 +207,17 @@ fn together(
     tables_at_once: usize,
     bar: &ProgressBar,
 ) -> Result<Vec<Counted>, Error> {
-    let mut hosts: BTreeMap<_, NicEngines<LocalPool>> = BTreeMap::new();
+    let number = traces[0].params(settings)?.pool_engines as usize;
+    let engines = NicEngines::of(traces, number);
+    let mut pools: BTreeMap<usize, LocalPool> = BTreeMap::new();
     let mut together =
         JointReplay::new(traces.iter(), settings, tables_at_once, |trace, params| {
-            let engines = hosts.entry(trace.host()).or_insert_with(|| {
-                NicEngines::new(params, |entries| {
-                    LocalPool::new(u32::try_from(entries).unwrap_or(u32::MAX))
-                })
-            });
-            Ok(Arc::new(engines.next().join(share_of(params)).map_err(|_| Error::Pool)?))
+            let entries = params.pool_entries / params.pool_engines;
+            let engine = engines.engine(&trace.endpoint());
+            let pool = pools.entry(engine).or_insert_with(|| LocalPool::new(entries));
+            let member = pool.join(config::share_of(params)).map_err(|_| Error::Pool)?;
+            config::take_buffers(params, &member);
+            Ok(Arc::new(member))
         })?;
     while together.step(bar)?.is_some() {}
     Ok(together.players.iter().map(Player::counted).collect())

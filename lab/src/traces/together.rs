@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use indicatif::ProgressBar;
-use matching::pool::{EntryPool, Refusal, Share};
+use matching::pool::{EntryPool, Refusal};
 use nic::params::Params;
 use nic::replay::Change;
 use nic::trace::{Op, Timed};
@@ -160,32 +160,4 @@ impl EntryPool for UnlimitedPool {
     fn is_half_taken(&self) -> bool {
         false
     }
-}
-
-/// The matching engines of a NIC, to which endpoints are assigned in turn. Cassini's driver does so
-/// when an endpoint is opened (shs-cxi-driver, `cass_lni.c`); a trace does not have that order, so
-/// the order of ranks is assumed.
-pub(crate) struct NicEngines<P> {
-    pub(crate) engines: Vec<P>,
-    given: usize,
-}
-
-impl<P> NicEngines<P> {
-    /// Makes the number of engines that the parameters set. Each gets an equal part of the entries
-    /// of the pool.
-    pub(crate) fn new(params: &Params, make: impl Fn(usize) -> P) -> Self {
-        let entries = (params.pool_entries / params.pool_engines) as usize;
-        Self { engines: (0..params.pool_engines).map(|_| make(entries)).collect(), given: 0 }
-    }
-
-    /// Returns the engine of the next endpoint.
-    pub(crate) fn next(&mut self) -> &P {
-        self.given += 1;
-        &self.engines[(self.given - 1) % self.engines.len()]
-    }
-}
-
-/// Returns the share of a pool that the parameters give to an endpoint.
-pub(crate) fn share_of(params: &Params) -> Share {
-    Share { reserved: params.pool_reserved, max: params.pool_max }
 }

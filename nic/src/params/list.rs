@@ -177,6 +177,13 @@ parameters! {
                engine would together reserve more entries than it has, fi_endpoint fails with \
                FI_EINVAL.",
     }
+    pool_buffers: u32 {
+        values: Values::Number(0, 65_536),
+        default: "0",
+        help: "Entries of the pool that each endpoint holds for buffers of its provider, so that no \
+               receive and no message gets them. They are reserved for it, and count towards \
+               pool_reserved and pool_max.",
+    }
     pool_max: u32 {
         values: Values::Number(1, 65_536),
         default: "65536",

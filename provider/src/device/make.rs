@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Instant};
 use ffi::{Errno, Result};
 use host::{node_pool::NodePool, owner::Owner};
 use matching::measured::Clock;
-use matching::pool::{EntryPool, Share};
+use matching::pool::EntryPool;
 use matching::timing::{Costs, Timing};
 use nic::{
     config::{self, DeviceConfig},
@@ -49,8 +49,9 @@ pub(crate) fn node_pool(params: &Params, owner: &Owner) -> Result<Option<Arc<Nod
     if params.pool == PoolOwner::Endpoint {
         return Ok(None);
     }
-    let share = Share { reserved: params.pool_reserved, max: params.pool_max };
+    let share = config::share_of(params);
     let pool = NodePool::join(params.pool_entries, params.pool_engines, share, owner)?;
+    config::take_buffers(params, &pool);
     Ok(Some(Arc::new(pool)))
 }
 

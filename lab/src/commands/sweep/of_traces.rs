@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 
 use indicatif::ProgressBar;
+use nic::config;
 use nic::params::Params;
 use nic::plain::plain;
 
@@ -204,6 +205,7 @@ fn least_pool(params: &Params, runs: &[Found]) -> usize {
         }
     }
     let endpoints = nics.values().map(BTreeSet::len).max().unwrap_or(0);
-    let (engines, reserved) = (params.pool_engines as usize, params.pool_reserved as usize);
+    let (engines, reserved) =
+        (params.pool_engines as usize, config::share_of(params).reserved as usize);
     (engines * (endpoints.div_ceil(engines) * reserved).max(1)).min(LARGEST)
 }
