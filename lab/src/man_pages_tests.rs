@@ -144,7 +144,8 @@ fn commands() -> String {
     for command in &commands {
         let usage = (*command).clone().render_usage().to_string();
         let usage = roff(&usage.trim_start_matches("Usage: ").replace("\n      ", " |"));
-        let about = sentences(&format!("{}.", command.get_about().unwrap()));
+        let about = command.get_long_about().or_else(|| command.get_about()).unwrap().to_string();
+        let about = sentences(&format!("{}.", about.trim_end_matches('.')));
         let _ = write!(page, ".SS {usage}\n{about}");
         for (head, text) in options(command) {
             if users[&(head.clone(), text.clone())].len() == 1 {

@@ -281,6 +281,45 @@ def device_in_hardware_mode(arguments, slingshot, arrivals):
     needs_of_an_engine(arguments, place)
 
 
+def limits_of_slurm(arguments):
+    """Slurm reserves list entries for each processor of a step. 128 ranks of a node are 32 on each
+    engine, whose buffers need 9 each in mode hybrid."""
+    place, site = PLACE / "halo-128", PLACE / "slurm.conf"
+    tcam(arguments, "workload", "halo", "--ranks=128", "--steps=2", f"--out={place}", codes=(0,))
+    site.write_text("SwitchParameters=vnis=1-9,def_les=16\nNodeName=n[1-8] CPUs=128\n")
+    told = settings(arguments, place)[0]
+    needed = told["list_entries"]["most"]
+    for words, reserved, shared, available in (
+        ([], 2_048, 14_336, ENTRIES),
+        (["--steps=7"], 2_048, 2_048, 4_096),
+        (["--steps=8"], 2_048, 0, 2_048),
+        (["--steps=8", "--cpus=8"], 128, 15_360, 15_488),
+    ):
+        told, _ = settings(arguments, place, f"--site={site}", *words)
+        limits = told["slurm"]
+        check([limits["reserved"], limits["shared"], told["available"]] == [reserved, shared, available], f"{words}: {limits} {told['available']}")
+        notes = " ".join(told["notes"])
+        fits = -(-5 * needed // 4) <= available
+        check(mode(told) == ("hardware" if fits else "hybrid"), f"{words}: {needed} of {available}: {told['settings'][0]}")
+        check(fits or "need 288 reserved entries on each engine, and 2,048 are reserved" in notes, f"{words}: {notes}")
+    check("8 steps reserve 16,384" not in notes, notes)
+    script = tcam(arguments, "settings", f"--site={site}", "--steps=8", place).stdout
+    check("8 steps reserve 16,384 of 16,384 entries" in " ".join(script.replace("\n#", " ").split()), script)
+    site.write_text("SwitchParameters=def_les=1k\n")
+    for words, expected in (
+        ([f"--site={site}"], "line 1: def_les=1k"),
+        ([f"--site={PLACE / 'no.conf'}"], "no.conf"),
+        (["--steps=2"], "--site"),
+        ([f"--site={site}", "--nic=connectx"], "--site"),
+        ([f"--site={site}", "--check"], "--site"),
+    ):
+        done = tcam(arguments, "settings", *words, place, codes=(2, 125))
+        check(expected in done.stderr and not done.stdout, f"{words}: {done}")
+    site.write_text("ClusterName=x\n")
+    done = tcam(arguments, "settings", f"--site={site}", place, codes=(125,))
+    check("--cpus" in done.stderr, f"{done}")
+
+
 def needs_of_an_engine(arguments, place):
     """An engine needs as many list entries by `tcam settings` as by `tcam answer` and `tcam sweep`."""
     for words in ([], ["--ppn=1"]):
@@ -359,6 +398,7 @@ def main():
     late_broadcasts(arguments, arrivals)
     neighbour_of_an_engine(arguments)
     device_in_hardware_mode(arguments, slingshot, arrivals)
+    limits_of_slurm(arguments)
     other_nics(arguments)
     several_runs_and_mistakes(arguments, slingshot)
     return exit_code()

@@ -32,6 +32,8 @@ pub(crate) struct OfEndpoint {
     pub(crate) buffered: u64,
     /// Sends by rendezvous without a match.
     pub(crate) open_sends: u64,
+    /// Nanoseconds since the run began when it left the hardware in mode hybrid.
+    pub(crate) left_at: Option<u64>,
 }
 
 impl OfEndpoint {
@@ -156,25 +158,31 @@ impl Endpoints {
 /// Computes the demand of a run.
 pub(crate) fn of(found: &Found, provider: Provider) -> Result<Demand, Error> {
     play::with_bar(found, 2, |bar| {
-        let demand = replayed(found, provider, bar)?;
-        Ok(Demand { between_polls: polls::of(found, provider, bar)?, ..demand })
+        let (demand, of_traces) = replayed(found, provider, bar)?;
+        let left_at: Vec<_> = of_traces.iter().map(|&of| demand.endpoints[of].left_at).collect();
+        Ok(Demand { between_polls: polls::of(found, provider, &left_at, bar)?, ..demand })
     })
 }
 
-/// Replays all traces. Polls are counted apart.
-fn replayed(traces: &[Trace], provider: Provider, bar: &ProgressBar) -> Result<Demand, Error> {
+/// Replays all traces. Returns the demand without polls, and the endpoint of each trace.
+fn replayed(
+    traces: &[Trace],
+    provider: Provider,
+    bar: &ProgressBar,
+) -> Result<(Demand, Vec<usize>), Error> {
     let settings = Settings::default().with([("device", &"ideal")]);
     let mut together = JointReplay::without_pool(traces.iter(), &settings)?;
     let endpoints = Endpoints::of(traces);
     let mut counted = Counted::new(&endpoints, traces, provider);
     let mut has_threads = false;
-    while let Some((Step { at, .. }, op, change)) = together.step_with_changes(bar)? {
+    while let Some((Step { at, recorded, .. }, op, change)) = together.step_with_changes(bar)? {
         let player = &together.players[at];
         has_threads |= player.thread().number > 0;
         let peer = |number| endpoints.of_peer(number, player.peers());
         let met = counted.operation(at, &op, peer);
         if let Some(change) = change {
             counted.change(at, change, met);
+            counted.note_left(at, recorded);
         }
     }
     let Counted { mut all, modes: [hardware, hybrid], sends, list_entries, .. } = counted;
@@ -190,7 +198,7 @@ fn replayed(traces: &[Trace], provider: Provider, bar: &ProgressBar) -> Result<D
     };
     let mut on_engine = BTreeMap::<_, u64>::new();
     all.iter().for_each(|of| *on_engine.entry(of.engine).or_default() += 1);
-    Ok(Demand {
+    let demand = Demand {
         endpoints: all,
         list_entries,
         endpoints_an_engine: on_engine.into_values().max().unwrap_or(0),
@@ -199,7 +207,8 @@ fn replayed(traces: &[Trace], provider: Provider, bar: &ProgressBar) -> Result<D
         hybrid,
         sends,
         between_polls: None,
-    })
+    };
+    Ok((demand, endpoints.of_traces))
 }
 
 /// The elements of an endpoint now.
@@ -279,6 +288,14 @@ impl Counted {
             _ => {}
         }
         met
+    }
+
+    /// Notes the time of an operation of the trace `at` with which its endpoint left the hardware.
+    fn note_left(&mut self, at: usize, now: u64) {
+        let endpoint = self.contexts[at].endpoint;
+        if self.modes[1].endpoints[endpoint].has_left {
+            self.all[endpoint].left_at.get_or_insert(now);
+        }
     }
 
     /// Counts the change that the operation `met` made in the queues of the trace `at`.

@@ -93,7 +93,8 @@ pub(crate) struct OfEndpoint {
     /// Receives and unexpected messages in list entries now.
     receives: u64,
     messages: u64,
-    has_left: bool,
+    /// It has left the hardware (mode hybrid).
+    pub(crate) has_left: bool,
     /// Receives that waited, and unexpected messages, in the whole run.
     pub(crate) all_receives: u64,
     pub(crate) all_messages: u64,

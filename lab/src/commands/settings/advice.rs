@@ -23,6 +23,7 @@ use serde::Serialize;
 
 use super::assignments::Assignment;
 use super::cxi::{self, Memory, binary};
+use super::slurm::Limits;
 use super::stacks::{Defaults, Mode, Stack};
 use super::variables::PREFIX;
 use crate::capacity::BetweenPolls;
@@ -123,6 +124,9 @@ pub(super) struct OfCassini {
     /// List entries of an engine that the job may use, and that it needs.
     pub(super) available: u64,
     list_entries: Range<u64>,
+    /// Limits of Slurm, with `--site`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slurm: Option<Limits>,
     /// A sentence on the sends with which the program hangs.
     pub(super) hangs: Option<String>,
     pub(super) modes: Vec<OfMode>,
@@ -178,7 +182,8 @@ pub(super) fn basis(of: Range<u64>) -> Basis {
 }
 
 /// Returns the settings for runs of one program, of which there is at least one.
-pub(super) fn of(runs: &[Demand], given: Given) -> Advice {
+/// `limits` are those of Slurm, if they are known.
+pub(super) fn of(runs: &[Demand], given: Given, limits: Option<Limits>) -> Advice {
     let needs = Needs::of(runs);
     let defaults = given.stack.values();
     let mode = mode(runs, &needs, given);
@@ -186,7 +191,7 @@ pub(super) fn of(runs: &[Demand], given: Given) -> Advice {
     settings.extend(buffers(mode, &needs, given));
     let mut notes = Vec::new();
     settings.push(sends(runs, &needs, given));
-    settings.push(event_queue(runs, &needs, given));
+    settings.push(event_queue(mode, runs, &needs, given));
     let flow = runs.iter().any(|run| run.hardware.endpoints.iter().any(|of| of.moves > 0));
     if mode == Mode::Hardware && flow && given.ranks > UNIVERSE {
         settings.push(Setting {
@@ -198,7 +203,7 @@ pub(super) fn of(runs: &[Demand], given: Given) -> Advice {
             reason: "the number of ranks, because flow control is expected".to_owned(),
         });
     }
-    notes.extend(slurm(mode, runs, &needs, given));
+    notes.extend(slurm(mode, runs, &needs, given, limits.as_ref()));
     let set = |settings: &[Setting]| {
         let changed = settings.iter().filter(|of| of.is_change);
         let assignments: Vec<_> = changed
@@ -214,7 +219,9 @@ pub(super) fn of(runs: &[Demand], given: Given) -> Advice {
     let modes = of_modes(runs, &needs);
     let (available, list_entries) = (given.available, needs.list_entries);
     let hangs = hang_sentence(runs, given);
-    let cassini = OfCassini { available, list_entries, hangs, modes, memory, memory_of_stack };
+    let slurm = limits;
+    let cassini =
+        OfCassini { available, list_entries, slurm, hangs, modes, memory, memory_of_stack };
     Advice { needs, settings, notes, cassini: Some(cassini) }
 }
 
@@ -340,7 +347,7 @@ fn buffers(mode: Mode, needs: &Needs, given: Given) -> Vec<Setting> {
 }
 
 /// Returns the number of slots of an event queue.
-fn event_queue(runs: &[Demand], needs: &Needs, given: Given) -> Setting {
+fn event_queue(mode: Mode, runs: &[Demand], needs: &Needs, given: Given) -> Setting {
     let Defaults { cq_size: has, rx_size, .. } = given.stack.values();
     // The provider takes whole huge pages, and slots for its receives.
     let has_slots = has.max(2 * rx_size + 36).next_multiple_of(HUGE_PAGE);
@@ -352,13 +359,22 @@ fn event_queue(runs: &[Demand], needs: &Needs, given: Given) -> Setting {
         }
         false => "",
     };
-    let (value, basis, reason) = match needs.events_between_polls {
+    let all = match mode {
+        Mode::Hybrid => between_polls(runs, |of| of.events_in_hybrid),
+        Mode::Hardware | Mode::Software => needs.events_between_polls,
+    };
+    let (value, basis, reason) = match all {
         None => (has, Basis::NotRecorded, "events between two polls are not recorded".to_owned()),
         Some(events) => {
             // Above this share of its slots, a queue holds sends and probes back.
             let needed = given.with_margin(events.most).saturating_mul(100 / FILL_PERCENT);
+            let without_entry = match needs.events_between_polls {
+                Some(of) if of.most < events.most => " (receives without an entry included)",
+                _ => "",
+            };
             let reason = format!(
-                "{} come between two polls at most, and sends wait above {FILL_PERCENT} % of the queue",
+                "{} come between two polls at most{without_entry}, and sends wait above \
+                 {FILL_PERCENT} % of the queue",
                 count(events.most, "event")
             );
             let value = needed.max(1).next_multiple_of(HUGE_PAGE);
@@ -450,21 +466,29 @@ fn sends(runs: &[Demand], needs: &Needs, given: Given) -> Setting {
     setting(needed.min(LARGEST_TX), basis(open), reason)
 }
 
-/// Returns a note on the list entries that Slurm must leave to the job.
-fn slurm(mode: Mode, runs: &[Demand], needs: &Needs, given: Given) -> Option<String> {
+/// Returns notes on the list entries that Slurm must leave to the job.
+fn slurm(
+    mode: Mode,
+    runs: &[Demand],
+    needs: &Needs,
+    given: Given,
+    limits: Option<&Limits>,
+) -> Vec<String> {
     let ranks = runs.iter().map(|run| run.endpoints_an_engine).max().unwrap_or(0);
-    match mode {
-        Mode::Hardware => Some(format!(
+    let buffers = UsesEntries::Hybrid.buffers() * ranks;
+    match (limits, mode) {
+        (Some(limits), _) => limits.notes((mode == Mode::Hybrid).then_some(buffers)),
+        (None, Mode::Hardware) => vec![format!(
             "Slurm: max_les must be {} or more (its default is {})",
             whole(given.with_margin(needs.list_entries.most)),
             whole(list_entries::ENTRIES)
-        )),
-        Mode::Hybrid => Some(format!(
+        )],
+        (None, Mode::Hybrid) => vec![format!(
             "Slurm: reserve {} list entries on each engine, so that def_les times the processors of the step \
-             is that or more",
-            whole(UsesEntries::Hybrid.buffers() * ranks)
-        )),
-        Mode::Software => None,
+             is that or more; --site FILE compares with slurm.conf",
+            whole(buffers)
+        )],
+        (None, Mode::Software) => Vec::new(),
     }
 }
 

@@ -8,6 +8,7 @@ mod advice;
 mod assignments;
 mod cxi;
 mod other_nics;
+mod slurm;
 mod stacks;
 mod variables;
 
@@ -21,6 +22,7 @@ use serde::Serialize;
 use self::advice::{Advice, Basis, Given, OfMode, Setting};
 use self::assignments::Script;
 use self::cxi::{Checked, Finding, Problem};
+use self::slurm::OfSlurm;
 use self::stacks::Stack;
 use crate::capacity::list_entries::{ENTRIES, Provider};
 use crate::capacity::{curve, demand};
@@ -38,8 +40,8 @@ const SOURCE: &str = "libfabric af8ddbe, prov/cxi";
 ///
 /// With TRACE, replays recordings on the matching engines of Cassini, in the order of their times.
 /// Prints lines for a job script, to be read before the program is started: each setting with its
-/// reason, and the behaviour of the program in each match mode. A setting is optional if the program
-/// runs without it. Of hangs, only those are found in which ranks wait in sends and post the receives
+/// reason, and the behaviour of the program in each match mode. Lines with `export` change a value of
+/// the stack, those with `# keep` do not. A change is optional if the program runs without it. Of hangs, only those are found in which ranks wait in sends and post the receives
 /// of these sends later. --nic selects another NIC. Directories that have ranks in common are repeats,
 /// and the largest number of all runs counts. Without --ppn the ranks of a host share a NIC. Settings
 /// of sends and event queues need recordings with `--set trace_sends=on`.
@@ -61,6 +63,7 @@ const SOURCE: &str = "libfabric af8ddbe, prov/cxi";
     after_help = "Examples:
   tcam settings --ppn 8 tcam-answer/1 tcam-answer/2 tcam-answer/3
   tcam settings --stack cray-mpich tcam-trace > slingshot.env
+  tcam settings --ppn 128 --site /etc/slurm/slurm.conf --steps 2 tcam-trace
   tcam settings --check job.sh
   tcam settings --check --ppn 64 --stack shs-2.1 job.sh
   export -p | tcam settings --check -
@@ -68,7 +71,7 @@ const SOURCE: &str = "libfabric af8ddbe, prov/cxi";
 )]
 pub(crate) struct MakeSettings {
     /// Checks the settings of a job script (FILE), of standard input (-) or of the environment.
-    #[arg(long, conflicts_with_all = ["nic", "placement", "margin", "entries", "cut_off", "partial", "max_queue"])]
+    #[arg(long, conflicts_with_all = ["nic", "placement", "margin", "entries", "cut_off", "partial", "max_queue", "site"])]
     check: bool,
 
     /// NIC whose settings are printed.
@@ -91,6 +94,9 @@ pub(crate) struct MakeSettings {
     #[arg(long, value_name = "N", default_value_t = ENTRIES, allow_negative_numbers = true,
         value_parser = clap::value_parser!(u64).range(1..=ENTRIES))]
     entries: u64,
+
+    #[command(flatten)]
+    slurm: OfSlurm,
 
     #[command(flatten)]
     json: Json,
@@ -231,13 +237,18 @@ fn propose(arguments: &MakeSettings) -> Result<u8, Error> {
 /// Returns the settings for the runs of one program, of which there is at least one.
 fn proposal(runs: &[Found], arguments: &MakeSettings) -> Result<Proposal, Error> {
     let MakeSettings { stack, margin, entries, .. } = *arguments;
+    let limits = match arguments.nic {
+        Nic::Cxi => arguments.slurm.limits()?,
+        Nic::Connectx | Nic::Portals4 => arguments.slurm.refuse()?,
+    };
+    let available = limits.as_ref().map_or(entries, |of| entries.min(of.available()));
     let ranks = runs.iter().map(|run| run.ranks().job_size()).max().unwrap_or(0);
-    let given = Given { stack, margin, available: entries, ranks };
+    let given = Given { stack, margin, available, ranks };
     let (eager, first_part) = match arguments.nic {
         Nic::Portals4 => (other_nics::PORTALS_EAGER, other_nics::PORTALS_EAGER),
         Nic::Cxi | Nic::Connectx => (given.eager(), stack.values().rdzv_eager_size),
     };
-    let provider = Provider { eager, first_part, available: entries };
+    let provider = Provider { eager, first_part, available };
     let demands =
         runs.iter().map(|run| demand::of(run, provider)).collect::<Result<Vec<_>, Error>>()?;
     let header = &runs[0][0].header;
@@ -254,7 +265,7 @@ fn proposal(runs: &[Found], arguments: &MakeSettings) -> Result<Proposal, Error>
         ranks_a_nic: demands.iter().map(|of| of.endpoints_a_nic).max().unwrap_or(0),
         lack,
         advice: match arguments.nic {
-            Nic::Cxi => advice::of(&demands, given),
+            Nic::Cxi => advice::of(&demands, given, limits),
             Nic::Connectx => other_nics::connectx(runs, &demands, given)?,
             Nic::Portals4 => other_nics::portals4(&demands, given),
         },

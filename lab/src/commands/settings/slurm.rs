@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The list entries that Slurm gives to a step, by reading of Slurm 284c3b9 (`setup_nic.c:270-295`)
+//! and of shs-cxi-driver 9ce667e (`cass_svc.c:296-311`, `cass_rgroup.c:115-124`).
+//!
+//! ```text
+//! each step makes a service on each NIC, whose limits hold for each engine:
+//!   most     = min(max_les, 16384)
+//!   reserved = min(res_les, or def_les * processors of the step; most)
+//!   a step may use min(most, reserved + what no service has reserved)
+//! a NIC has 16 pools of list entries; one is shared by the services that reserve none
+//! ```
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::capacity::list_entries::ENTRIES;
+use crate::error::Error;
+use crate::text::{count, whole};
+
+/// Pools for services that reserve list entries.
+const POOLS: u64 = 15;
+
+/// The options for Slurm.
+#[derive(Clone, Debug, Args)]
+pub(super) struct OfSlurm {
+    /// Slurm's configuration (slurm.conf), or a job script with `--network=`: def_les, res_les and
+    /// max_les of FILE decide how many list entries a job may use.
+    #[arg(long, value_name = "FILE")]
+    site: Option<PathBuf>,
+
+    /// Processors of the job on a node. Default: those of the nodes in the FILE of --site.
+    #[arg(long, value_name = "N", requires = "site")]
+    cpus: Option<NonZeroU32>,
+
+    /// Steps of Slurm that run on a node at the same time, all with these limits.
+    #[arg(long, value_name = "N", requires = "site", default_value = "1")]
+    steps: NonZeroU32,
+}
+
+/// Numbers of list entries of an engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Limits {
+    /// The file that has the limits.
+    file: String,
+    /// Processors of a step on a node.
+    cpus: u64,
+    steps: u64,
+    /// Entries that each step reserves.
+    pub(super) reserved: u64,
+    /// Entries that a step may use if no other one needs them.
+    most: u64,
+    /// Entries that no step has reserved.
+    shared: u64,
+    /// True if `reserved` is that of each processor times the processors.
+    #[serde(skip)]
+    is_by_cpu: bool,
+}
+
+/// What a file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Site {
+    def_les: Option<u64>,
+    res_les: Option<u64>,
+    max_les: Option<u64>,
+    /// Numbers of processors of nodes.
+    cpus: BTreeSet<u64>,
+}
+
+/// Returns the values of `NAME=VALUE` in a line. Slurm does not distinguish capital letters.
+fn values<'a>(line: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    let words = line.split(|char: char| char.is_whitespace() || ",\"'".contains(char));
+    // `SwitchParameters=def_les=16` and `--network=def_les=16` are one word.
+    words.filter_map(move |word| {
+        let (before, value) = word.rsplit_once('=')?;
+        let own = before.rsplit('=').next().unwrap_or(before);
+        own.eq_ignore_ascii_case(name).then_some(value)
+    })
+}
+
+impl Site {
+    /// Reads a file. Comments count only if they are those of `sbatch`.
+    fn read(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+        let mut site = Self::default();
+        for (number, line) in (1..).zip(text.lines()) {
+            let is_of_sbatch = line.trim_start().starts_with("#SBATCH");
+            let line = if is_of_sbatch { line } else { line.split('#').next().unwrap_or("") };
+            let parse = |name: &str, value: &str| {
+                value.parse::<u64>().map_err(|_| {
+                    let place = format!("{}: line {number}", path.display());
+                    message!("{place}: {name}={value}: a whole number is expected")
+                })
+            };
+            for (name, limit) in [
+                ("def_les", &mut site.def_les),
+                ("res_les", &mut site.res_les),
+                ("max_les", &mut site.max_les),
+            ] {
+                for value in values(line, name) {
+                    *limit = Some(parse(name, value)?);
+                }
+            }
+            if values(line, "NodeName")
+                .next()
+                .is_none_or(|name| name.eq_ignore_ascii_case("DEFAULT"))
+            {
+                continue;
+            }
+            let mut product = None;
+            for name in ["Sockets", "CoresPerSocket", "ThreadsPerCore"] {
+                for value in values(line, name) {
+                    product = Some(parse(name, value)?.saturating_mul(product.unwrap_or(1)));
+                }
+            }
+            for value in values(line, "CPUs") {
+                product = Some(parse("CPUs", value)?);
+            }
+            site.cpus.extend(product);
+        }
+        Ok(site)
+    }
+}
+
+impl OfSlurm {
+    /// Fails if a file is given, for a NIC whose list entries Slurm does not limit.
+    pub(super) fn refuse(&self) -> Result<Option<Limits>, Error> {
+        match &self.site {
+            None => Ok(None),
+            Some(_) => fail!("--site: Slurm has limits for --nic cxi only; leave it out"),
+        }
+    }
+
+    /// Returns the limits of a step, or `None` without a file.
+    pub(super) fn limits(&self) -> Result<Option<Limits>, Error> {
+        let Some(path) = &self.site else { return Ok(None) };
+        let site = Site::read(path)?;
+        let known: Vec<_> = site.cpus.iter().copied().collect();
+        let cpus = match (self.cpus, known.as_slice()) {
+            (Some(cpus), _) => cpus.get().into(),
+            (None, [cpus]) => *cpus,
+            (None, []) => fail!(
+                "--site {}: no NodeName with CPUs: give the processors of a step on a node with --cpus",
+                path.display()
+            ),
+            (None, [least, .., most]) => fail!(
+                "--site {}: nodes with {least} to {most} processors: choose with --cpus",
+                path.display()
+            ),
+        };
+        Ok(Some(site.limits(path.display().to_string(), cpus, self.steps.get().into())))
+    }
+}
+
+impl Site {
+    fn limits(&self, file: String, cpus: u64, steps: u64) -> Limits {
+        // The defaults of Slurm (slurm.conf).
+        let (def_les, max_les) = (self.def_les.unwrap_or(16), self.max_les.unwrap_or(ENTRIES));
+        let most = max_les.min(ENTRIES);
+        // Slurm takes 0 for a limit that is not set.
+        let res_les = self.res_les.filter(|res| *res > 0);
+        let reserved = res_les.unwrap_or_else(|| def_les.saturating_mul(cpus)).min(most);
+        let shared = ENTRIES.saturating_sub(steps.saturating_mul(reserved));
+        Limits { file, cpus, steps, reserved, most, shared, is_by_cpu: res_les.is_none() }
+    }
+}
+
+impl Limits {
+    /// Returns the entries of an engine that a step has for itself if the others use all that they
+    /// may.
+    pub(super) fn available(&self) -> u64 {
+        self.most.min(self.reserved + self.shared)
+    }
+
+    /// Returns sentences on the limits, for a job that needs `buffers` entries of an engine reserved.
+    pub(super) fn notes(&self, buffers: Option<u64>) -> Vec<String> {
+        let Self { file, cpus, steps, reserved, most, shared, is_by_cpu } = self;
+        let of_cpus = if *is_by_cpu {
+            format!(" for its {}", count(*cpus, "processor"))
+        } else {
+            String::new()
+        };
+        let mut notes = vec![format!(
+            "Slurm ({file}): a step reserves {} list entries on each engine{of_cpus}, and may use {}",
+            whole(*reserved),
+            whole(*most)
+        )];
+        if *steps > 1 {
+            let all = steps.saturating_mul(*reserved);
+            notes.push(match ENTRIES.checked_div(*reserved) {
+                Some(fit) if fit < *steps => format!(
+                    "Slurm: {} would reserve {} of {} entries of an engine: step {} fails",
+                    count(*steps, "step"),
+                    whole(all),
+                    whole(ENTRIES),
+                    whole(fit + 1)
+                ),
+                _ => format!(
+                    "Slurm: {} reserve {} of {} entries of an engine, and {} are left to share",
+                    count(*steps, "step"),
+                    whole(all),
+                    whole(ENTRIES),
+                    whole(*shared)
+                ),
+            });
+        }
+        if *steps > POOLS && *reserved > 0 {
+            notes.push(format!(
+                "Slurm: step {} of a node that reserves list entries fails, because a NIC has {POOLS} pools \
+                 for them",
+                POOLS + 1
+            ));
+        }
+        if let Some(buffers) = buffers {
+            let advice = match (buffers <= *reserved, buffers <= *most, is_by_cpu) {
+                (true, ..) => String::new(),
+                (_, false, _) => format!(": max_les must be {} or more", whole(buffers)),
+                (.., true) => format!(": def_les must be {} or more", buffers.div_ceil(*cpus)),
+                (.., false) => format!(": res_les must be {} or more", whole(buffers)),
+            };
+            notes.push(format!(
+                "Slurm: the buffers of mode hybrid need {} reserved entries on each engine, and {} are \
+                 reserved{advice}",
+                whole(buffers),
+                whole(*reserved)
+            ));
+        }
+        notes.push("Entries that system services reserve are not in this file".to_owned());
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Site, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("slurm.conf");
+        std::fs::write(&path, text).unwrap();
+        Site::read(&path).map_err(|error| error.to_string().replace(path.to_str().unwrap(), "F"))
+    }
+
+    #[test]
+    fn limits_and_processors_are_read() {
+        let text = "SwitchType=switch/hpe_slingshot # def_les=1\n\
+                    switchparameters=vnis=1-9,def_LES=32,max_les=8192\n\
+                    NodeName=DEFAULT CPUs=4\n\
+                    NodeName=n[1-9] Sockets=2 CoresPerSocket=32 ThreadsPerCore=2\n\
+                    NodeName=m CPUs=64 Sockets=2\n";
+        let (def_les, max_les) = (Some(32), Some(8192));
+        let cpus = [64, 128].into();
+        assert_eq!(read(text), Ok(Site { def_les, res_les: None, max_les, cpus }));
+        let script =
+            "#SBATCH --network=res_les=4096,def_tles=3\nsrun --network='def_les=8' ./app\n";
+        let script = read(script).unwrap();
+        assert_eq!([script.res_les, script.def_les, script.max_les], [Some(4096), Some(8), None]);
+        assert_eq!(read("\n"), Ok(Site::default()));
+        let error = read("\nSwitchParameters=def_les=16k,max_les=2").unwrap_err();
+        assert_eq!(error, "F: line 2: def_les=16k: a whole number is expected");
+    }
+
+    fn limits(site: &Site, cpus: u64, steps: u64) -> Limits {
+        site.limits("F".to_owned(), cpus, steps)
+    }
+
+    #[test]
+    fn a_step_has_what_it_reserves_and_what_nobody_does() {
+        let of = |site: &Site, cpus, steps| {
+            let limits = limits(site, cpus, steps);
+            [limits.reserved, limits.shared, limits.available()]
+        };
+        let plain = Site::default();
+        assert_eq!(of(&plain, 128, 1), [2_048, 14_336, 16_384]);
+        assert_eq!(of(&plain, 128, 8), [2_048, 0, 2_048]);
+        assert_eq!(of(&plain, 2_000, 1), [16_384, 0, 16_384]);
+        let few = Site { max_les: Some(1_000), ..Site::default() };
+        assert_eq!(of(&few, 128, 2), [1_000, 14_384, 1_000]);
+        let fixed = Site { res_les: Some(100), def_les: Some(9), ..Site::default() };
+        assert_eq!(of(&fixed, 128, 100), [100, 6_384, 6_484]);
+        assert_eq!(of(&Site { res_les: Some(0), ..fixed }, 10, 1)[0], 90);
+    }
+
+    #[test]
+    fn notes_say_what_is_missing() {
+        let plain = Site::default();
+        let notes = |limits: Limits, buffers| limits.notes(buffers).join("; ");
+        let enough = notes(limits(&plain, 128, 8), Some(288));
+        assert!(
+            enough.contains("reserves 2,048 list entries on each engine for its 128 processors"),
+            "{enough}"
+        );
+        assert!(
+            enough
+                .contains("8 steps reserve 16,384 of 16,384 entries of an engine, and 0 are left"),
+            "{enough}"
+        );
+        assert!(
+            enough.contains("need 288 reserved entries on each engine, and 2,048 are reserved;"),
+            "{enough}"
+        );
+        assert!(!enough.contains("pools") && !enough.contains("fails"), "{enough}");
+        let many = notes(limits(&plain, 128, 16), None);
+        assert!(many.contains("step 9 fails") && many.contains("step 16 of a node"), "{many}");
+        let few = notes(limits(&plain, 10, 1), Some(288));
+        assert!(few.contains("160 are reserved: def_les must be 29 or more"), "{few}");
+        let fixed = Site { res_les: Some(100), ..Site::default() };
+        assert!(notes(limits(&fixed, 10, 1), Some(288)).contains("res_les must be 288 or more"));
+        let most = Site { max_les: Some(100), ..Site::default() };
+        assert!(notes(limits(&most, 10, 1), Some(288)).contains("max_les must be 288 or more"));
+        let none = Site { def_les: Some(0), ..Site::default() };
+        let none = notes(limits(&none, 10, 20), None);
+        assert!(none.contains("20 steps reserve 0 of 16,384") && !none.contains("fails"), "{none}");
+    }
+}
