@@ -38,6 +38,26 @@ pub(super) struct Defaults {
     pub(super) tx_size: u64,
 }
 
+impl Defaults {
+    /// Returns each variable, without its prefix, and its value.
+    pub(super) fn all(&self) -> [(&'static str, String); 11] {
+        let Self { mode, oflow_buf_size, oflow_buf_min_posted, .. } = *self;
+        [
+            ("RX_MATCH_MODE", mode.name().to_owned()),
+            ("RDZV_THRESHOLD", self.rdzv_threshold.to_string()),
+            ("RDZV_GET_MIN", self.rdzv_get_min.to_string()),
+            ("RDZV_EAGER_SIZE", self.rdzv_eager_size.to_string()),
+            ("OFLOW_BUF_SIZE", oflow_buf_size.to_string()),
+            ("OFLOW_BUF_MIN_POSTED", oflow_buf_min_posted.to_string()),
+            ("REQ_BUF_SIZE", self.req_buf_size.to_string()),
+            ("REQ_BUF_MIN_POSTED", self.req_buf_min_posted.to_string()),
+            ("DEFAULT_CQ_SIZE", self.cq_size.to_string()),
+            ("DEFAULT_RX_SIZE", self.rx_size.to_string()),
+            ("DEFAULT_TX_SIZE", self.tx_size.to_string()),
+        ]
+    }
+}
+
 /// The values in the source of libfabric (`cxip.h:109-179`, `cxip_info.c:613-686`).
 const LIBFABRIC: Defaults = Defaults {
     mode: Mode::Hardware,
