@@ -146,7 +146,7 @@ impl Advice {
 /// The conditions of the advice, beside the demand.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Given {
-    pub(super) stack: Stack,
+    pub(super) stack: &'static Stack,
     pub(super) margin: f64,
     pub(super) available: u64,
     pub(super) ranks: u32,
@@ -160,7 +160,7 @@ impl Given {
 
     /// Returns the bytes of the longest message that is sent eagerly.
     pub(super) fn eager(&self) -> u64 {
-        let Defaults { rdzv_threshold, rdzv_get_min, .. } = self.stack.values();
+        let Defaults { rdzv_threshold, rdzv_get_min, .. } = self.stack.values;
         rdzv_threshold + rdzv_get_min
     }
 }
@@ -185,7 +185,7 @@ pub(super) fn basis(of: Range<u64>) -> Basis {
 /// `limits` are those of Slurm, if they are known.
 pub(super) fn of(runs: &[Demand], given: Given, limits: Option<Limits>) -> Advice {
     let needs = Needs::of(runs);
-    let defaults = given.stack.values();
+    let defaults = given.stack.values;
     let mode = mode(runs, &needs, given);
     let mut settings = vec![of_match_mode(mode, runs, &needs, given)];
     settings.extend(buffers(mode, &needs, given));
@@ -297,7 +297,7 @@ fn of_match_mode(mode: Mode, runs: &[Demand], needs: &Needs, given: Given) -> Se
     Setting {
         name: format!("{PREFIX}RX_MATCH_MODE"),
         value: mode.name().to_owned(),
-        is_change: mode != given.stack.values().mode,
+        is_change: mode != given.stack.values.mode,
         is_needed: !has_ids || !goes_on,
         basis: if each { Basis::EachRun } else { Basis::LargestRun },
         reason,
@@ -306,7 +306,7 @@ fn of_match_mode(mode: Mode, runs: &[Demand], needs: &Needs, given: Given) -> Se
 
 /// Returns the sizes of the buffers of a mode.
 fn buffers(mode: Mode, needs: &Needs, given: Given) -> Vec<Setting> {
-    let values = given.stack.values();
+    let values = given.stack.values;
     // Without polls, those that wait at one moment are the most that a program without them has.
     let (bytes, when) = match needs.bytes_between_polls {
         Some(bytes) => (bytes, "between two polls"),
@@ -348,7 +348,7 @@ fn buffers(mode: Mode, needs: &Needs, given: Given) -> Vec<Setting> {
 
 /// Returns the number of slots of an event queue.
 fn event_queue(mode: Mode, runs: &[Demand], needs: &Needs, given: Given) -> Setting {
-    let Defaults { cq_size: has, rx_size, .. } = given.stack.values();
+    let Defaults { cq_size: has, rx_size, .. } = given.stack.values;
     // The provider takes whole huge pages, and slots for its receives.
     let has_slots = has.max(2 * rx_size + 36).next_multiple_of(HUGE_PAGE);
     let aborts = runs.iter().any(|run| run.hardware.abort.is_some());
@@ -405,7 +405,7 @@ fn hang(runs: &[Demand]) -> Option<(u64, String)> {
 /// Returns a sentence on the sends with which the program hangs, if it does.
 fn hang_sentence(runs: &[Demand], given: Given) -> Option<String> {
     let (most, ranks) = hang(runs)?;
-    let has = given.stack.values().tx_size;
+    let has = given.stack.values.tx_size;
     let begin = match most >= has {
         true => "The program hangs with this stack, and with every",
         false => "The program hangs with",
@@ -423,7 +423,7 @@ fn hang_sentence(runs: &[Demand], given: Given) -> Option<String> {
 
 /// Returns the number of sends.
 fn sends(runs: &[Demand], needs: &Needs, given: Given) -> Setting {
-    let has = given.stack.values().tx_size;
+    let has = given.stack.values.tx_size;
     let setting = |value: u64, basis, reason| Setting {
         name: format!("{PREFIX}DEFAULT_TX_SIZE"),
         value: value.to_string(),

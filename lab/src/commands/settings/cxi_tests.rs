@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Settings that the provider replaces or does not use, and the memory of its queues and buffers.
 
-use super::super::stacks::Stack;
+use super::super::stacks::STACKS;
 use super::*;
 
 fn set(words: &str) -> Vec<Assignment> {
@@ -18,7 +18,7 @@ fn set(words: &str) -> Vec<Assignment> {
 }
 
 fn checked(words: &str, ppn: Option<u32>) -> Checked {
-    check(&set(words), Stack::Libfabric.values(), ppn.and_then(NonZeroU32::new))
+    check(&set(words), STACKS[0].values, ppn.and_then(NonZeroU32::new))
 }
 
 fn told(words: &str) -> Vec<String> {
@@ -50,14 +50,14 @@ fn numbers_are_those_of_strtol() {
 
 #[test]
 fn defaults_of_each_stack_are_accepted() {
-    for stack in [Stack::Libfabric, Stack::CrayMpich, Stack::Shs] {
-        let Checked { findings, .. } = check(&[], stack.values(), NonZeroU32::new(128));
-        assert_eq!(findings, [], "{}", stack.name());
-        let all = stack.values().all().map(|(name, value)| format!("F_{name}={value}")).join(" ");
+    for stack in &STACKS {
+        let Checked { findings, .. } = check(&[], stack.values, NonZeroU32::new(128));
+        assert_eq!(findings, [], "{}", stack.name);
+        let all = stack.values.all().map(|(name, value)| format!("F_{name}={value}")).join(" ");
         for mode in ["", "F_RX_MATCH_MODE=hybrid", "F_RX_MATCH_MODE=software"] {
             let script = all.replace("F_RX_MATCH_MODE=hardware", mode);
-            let Checked { findings, .. } = check(&set(&script), stack.values(), None);
-            assert_eq!(findings, [], "{}: {script}", stack.name());
+            let Checked { findings, .. } = check(&set(&script), stack.values, None);
+            assert_eq!(findings, [], "{}: {script}", stack.name);
         }
     }
     assert_eq!(told("F_DEFAULT_TX_SIZE=16384 F_RX_MATCH_MODE=hybrid OTHER=1"), [""; 0]);
@@ -289,7 +289,7 @@ fn names_and_values_without_effect_are_found() {
 fn memory_is_that_of_queues_and_buffers() {
     const MIB: u64 = 1 << 20;
     let of = |words: &str| {
-        let memory = check(&set(words), Stack::CrayMpich.values(), None).memory;
+        let memory = check(&set(words), STACKS[1].values, None).memory;
         [memory.queues, memory.overflow_buffers, memory.request_buffers].map(|bytes| bytes / MIB)
     };
     assert_eq!(of(""), [16, 36, 0]);
@@ -298,7 +298,7 @@ fn memory_is_that_of_queues_and_buffers() {
     let small = "F_RX_MATCH_MODE=hybrid F_DEFAULT_CQ_SIZE=32768 F_OFLOW_BUF_SIZE=1048576 \
                  F_REQ_BUF_SIZE=1048576";
     assert_eq!(of(small), [4, 3, 6]);
-    let hybrid = check(&set("F_RX_MATCH_MODE=hybrid"), Stack::CrayMpich.values(), None).memory;
+    let hybrid = check(&set("F_RX_MATCH_MODE=hybrid"), STACKS[1].values, None).memory;
     assert_eq!(
         hybrid.sentence(NonZeroU32::new(128)),
         "Memory of a rank: 124 MiB (16 MiB of event queues, 36 MiB of overflow buffers, 72 MiB of \

@@ -23,7 +23,7 @@ use self::advice::{Advice, Basis, Given, OfMode, Setting};
 use self::assignments::Script;
 use self::cxi::{Checked, Finding, Problem};
 use self::slurm::OfSlurm;
-use self::stacks::Stack;
+use self::stacks::{STACKS, Stack};
 use crate::capacity::list_entries::{ENTRIES, Provider};
 use crate::capacity::{curve, demand};
 use crate::error::Error;
@@ -82,8 +82,8 @@ pub(crate) struct MakeSettings {
     placed: Placed,
 
     /// Software whose default values are assumed for all other settings.
-    #[arg(long, value_enum, value_name = "STACK", default_value_t = Stack::Libfabric)]
-    stack: Stack,
+    #[arg(long, value_name = "STACK", default_value = STACKS[0].name, value_parser = stacks::parser())]
+    stack: &'static Stack,
 
     /// Safety factor: settings allow G times the recorded need.
     #[arg(long, value_name = "G", default_value_t = 1.25, allow_negative_numbers = true,
@@ -189,12 +189,11 @@ fn check(arguments: &MakeSettings) -> Result<u8, Error> {
         _ => fail!("--check reads one script: give one FILE, or - for standard input"),
     };
     let ppn = placed.ppn.or(script.ranks_a_node);
-    let checked = cxi::check(&script.assignments, stack.values(), ppn);
+    let checked = cxi::check(&script.assignments, stack.values, ppn);
     if !json.takes_output() {
         print(&checked, &script, ppn);
     }
-    let report =
-        Report { stack: stack.name(), source: SOURCE, ranks_a_node: ppn, checked: &checked };
+    let report = Report { stack: stack.name, source: SOURCE, ranks_a_node: ppn, checked: &checked };
     json.write(Kind::Settings, report)?;
     let is_wrong = |finding: &Finding| finding.problem != Problem::NotChecked;
     Ok(u8::from(checked.findings.iter().any(is_wrong)))
@@ -246,7 +245,7 @@ fn proposal(runs: &[Found], arguments: &MakeSettings) -> Result<Proposal, Error>
     let given = Given { stack, margin, available, ranks };
     let (eager, first_part) = match arguments.nic {
         Nic::Portals4 => (other_nics::PORTALS_EAGER, other_nics::PORTALS_EAGER),
-        Nic::Cxi | Nic::Connectx => (given.eager(), stack.values().rdzv_eager_size),
+        Nic::Cxi | Nic::Connectx => (given.eager(), stack.values.rdzv_eager_size),
     };
     let provider = Provider { eager, first_part, available };
     let demands =
@@ -257,7 +256,7 @@ fn proposal(runs: &[Found], arguments: &MakeSettings) -> Result<Proposal, Error>
         title: curve::title(&runs[0]),
         command: header.origin.command.clone(),
         nic: arguments.nic,
-        stack: (arguments.nic == Nic::Cxi).then(|| stack.name()),
+        stack: (arguments.nic == Nic::Cxi).then_some(stack.name),
         source: arguments.nic.source(),
         margin,
         runs: runs.len(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The default values of the provider cxi in several software stacks.
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// The match mode of Cassini.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,43 +73,43 @@ const LIBFABRIC: Defaults = Defaults {
     tx_size: 1_024,
 };
 
-/// The software whose default values are assumed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Stack {
-    /// libfabric 2.6, from its source
-    #[value(name = "libfabric-2.6")]
-    Libfabric,
-    /// HPE Cray MPICH, from the documents of Slingshot (shs-docs)
-    CrayMpich,
-    /// Slingshot host software 2.1, from its documents
-    #[value(name = "shs-2.1")]
-    Shs,
+/// Software whose default values are known.
+#[derive(Debug)]
+pub(super) struct Stack {
+    /// Name on the command line.
+    pub(super) name: &'static str,
+    help: &'static str,
+    pub(super) values: Defaults,
 }
 
-impl Stack {
-    /// Returns the name, as on the command line.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Libfabric => "libfabric-2.6",
-            Self::CrayMpich => "cray-mpich",
-            Self::Shs => "shs-2.1",
-        }
-    }
+/// Every stack; the first is the default.
+pub(super) const STACKS: [Stack; 3] = [
+    Stack { name: "libfabric-2.6", help: "libfabric 2.6, from its source", values: LIBFABRIC },
+    Stack {
+        name: "cray-mpich",
+        help: "HPE Cray MPICH, from the documents of Slingshot (shs-docs)",
+        values: Defaults { rx_size: 512, ..LIBFABRIC },
+    },
+    Stack {
+        name: "shs-2.1",
+        help: "Slingshot host software 2.1, from its documents",
+        values: Defaults {
+            rdzv_threshold: 2_048,
+            oflow_buf_size: 2 << 20,
+            req_buf_size: 2 << 20,
+            req_buf_min_posted: 4,
+            cq_size: 1_024,
+            rx_size: 512,
+            tx_size: 512,
+            ..LIBFABRIC
+        },
+    },
+];
 
-    pub(super) fn values(self) -> Defaults {
-        match self {
-            Self::Libfabric => LIBFABRIC,
-            Self::CrayMpich => Defaults { rx_size: 512, ..LIBFABRIC },
-            Self::Shs => Defaults {
-                rdzv_threshold: 2_048,
-                oflow_buf_size: 2 << 20,
-                req_buf_size: 2 << 20,
-                req_buf_min_posted: 4,
-                cq_size: 1_024,
-                rx_size: 512,
-                tx_size: 512,
-                ..LIBFABRIC
-            },
-        }
-    }
+/// Returns a parser of the name of a stack.
+pub(super) fn parser() -> impl TypedValueParser<Value = &'static Stack> {
+    let names = STACKS.iter().map(|of| PossibleValue::new(of.name).help(of.help));
+    PossibleValuesParser::new(names).map(|name| {
+        STACKS.iter().find(|of| of.name == name).expect("the parser allows names of stacks only")
+    })
 }
