@@ -19,7 +19,7 @@ pub struct NicModel {
 }
 
 /// The parameters in which the match modes of a NIC differ.
-const OF_MODE: [&str; 4] = ["overflow", "flow_timeout", "exhausted", "pool_buffers"];
+const OF_MODE: [&str; 5] = ["overflow", "flow_timeout", "exhausted", "pool_buffers", "receive_ids"];
 
 impl NicModel {
     /// Makes the model of a NIC that exists or is designed.
@@ -84,6 +84,7 @@ pub const MODELS: [NicModel; 9] = [
             ("pool_entries", "65536"),
             ("pool_engines", "4"),
             ("pool_buffers", "9"),
+            ("receive_ids", "65527"),
         ],
     ),
     NicModel::new(
@@ -97,6 +98,7 @@ pub const MODELS: [NicModel; 9] = [
             ("pool_entries", "65536"),
             ("pool_engines", "4"),
             ("pool_buffers", "3"),
+            ("receive_ids", "65533"),
         ],
     ),
     NicModel::new("cassini-software", &[("prq_entries", "0"), ("umq_entries", "0")]),

@@ -160,6 +160,13 @@ def more_than_ids(arguments, slingshot):
     told, _ = settings(arguments, place, "--ppn=1")
     check(told["needs"]["receives"]["most"] - 66_001 in OWN_OR_MORE, f"{told['needs']}")
     check(f"{IDS:,} IDs" in of_mode(told, "hybrid")["says"] and mode(told) == "software", f"{told}")
+    # The device itself ends the program where it would wait for ever.
+    for count, ids, fails in ((33_000, IDS, True), (500, 800, True), (300, 800, False)):
+        sets = ["--set=device=cassini-hybrid", *([] if ids == IDS else [f"--set=receive_ids={ids}"])]
+        command = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "2", slingshot, "posted", count, "64"]
+        done = tcam(arguments, "run", "--mpi=mpich", *sets, "--", *command, codes=range(256))
+        says = f"{ids} receives are posted, and there is no ID for another one" in done.stderr
+        check((done.returncode != 0) == says == fails, f"{count} of {ids}: {done.returncode} {done.stderr[-300:]}")
 
 
 def ranks_of_an_engine(arguments, slingshot):

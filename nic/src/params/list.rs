@@ -104,6 +104,13 @@ parameters! {
         help: "Number of receives or unexpected messages above which an endpoint leaves its \
                tables, with preemptive=posted-recv or unexpected-msg.",
     }
+    receive_ids: usize {
+        values: Values::Number(0, 65_536),
+        default: "0",
+        help: "Largest number of receives that an endpoint may have posted. The next one fails with \
+               FI_ENOSPC, where a NIC that has no ID for it would let the program wait for ever. 0 \
+               means no limit.",
+    }
     flow_timeout: u64 {
         values: Values::Number(0, 3_600_000),
         default: "10",

@@ -41,21 +41,42 @@ pub(crate) struct Flow {
     posts: [Option<Instant>; 2],
     /// Latest time until which the ring stands still; `None` if it does not stand still.
     ring: Option<Instant>,
+    /// Largest number of receives that may be posted; 0 for no limit (`FI_TCAM_RECEIVE_IDS`).
+    receive_ids: usize,
 }
 
 impl Flow {
     /// Creates the state. `timeout` is in milliseconds.
     fn new(timeout: u64, fails: bool) -> Self {
-        Self { timeout: Duration::from_millis(timeout), fails, posts: [None; 2], ring: None }
+        let timeout = Duration::from_millis(timeout);
+        Self { timeout, fails, posts: [None; 2], ring: None, receive_ids: 0 }
     }
 
     pub(crate) fn from_params(params: &Params) -> Self {
-        match params.exhausted {
+        let flow = match params.exhausted {
             Exhausted::Spill => Self::new(params.flow_timeout, false),
             Exhausted::Fail => Self::new(params.flow_timeout, true),
             // The unexpected messages have moved to the host already (`nic::device`).
             Exhausted::Onload => Self::new(0, true),
-        }
+        };
+        Self { receive_ids: params.receive_ids, ..flow }
+    }
+
+    /// Fails with `ENOSPC` if the endpoint has no ID for another receive beside those that are
+    /// posted.
+    #[inline(always)]
+    pub(crate) fn check_ids(&self, posted: impl Fn() -> usize) -> Result<(), Errno> {
+        if self.receive_ids == 0 || posted() < self.receive_ids { Ok(()) } else { self.no_id() }
+    }
+
+    #[cold]
+    fn no_id(&self) -> Result<(), Errno> {
+        tracing::error!(
+            "{} receives are posted, and there is no ID for another one (FI_TCAM_RECEIVE_IDS): on \
+             the NIC the program would wait here for ever; `tcam settings` says what to set",
+            self.receive_ids
+        );
+        Err(Errno::ENOSPC)
     }
 
     /// Notes that an entry was free for a receive.
@@ -142,6 +163,13 @@ mod tests {
         flow.posted(false);
         assert_eq!(flow.hold_post(true), Ok(()));
         assert_eq!(flow.hold_post(false), Err(Errno::EAGAIN));
+    }
+
+    #[test]
+    fn a_receive_without_an_id_fails() {
+        let flow = Flow { receive_ids: 3, ..Flow::new(10, false) };
+        assert_eq!([2, 3, 4].map(|posted| flow.check_ids(|| posted).is_ok()), [true, false, false]);
+        assert_eq!(Flow::new(10, true).check_ids(|| usize::MAX), Ok(()));
     }
 
     #[test]

@@ -53,6 +53,12 @@ impl Matcher<'_> {
         self.0.receives.flow.hold_post(tagged)
     }
 
+    /// See [`Flow::check_ids`].
+    #[inline(always)]
+    pub(crate) fn check_ids(&self) -> Result<()> {
+        self.0.check_ids()
+    }
+
     /// Notes that data will go into a receive's buffer, or an error to its queue, and releases the
     /// device.
     #[inline(always)]
@@ -137,14 +143,14 @@ impl Shared {
     /// dies.
     ///
     /// # Errors
-    /// Those of a receive that is held back ([`super::flow`]).
+    /// Those of a receive that is held back, and of one without an ID ([`super::flow`]).
     pub(crate) fn post(
         &self,
         tagged: bool,
         receive: &mut Receive<RecvOp>,
         mut deliver: impl FnMut(Grant<RecvOp>, &Envelope, Kept) -> bool,
     ) -> Result<Option<u32>> {
-        let mut posted = self.post_once(tagged, receive, false);
+        let mut posted = self.post_once(tagged, receive, false)?;
         loop {
             match posted.0 {
                 Post::Pending => return Ok(posted.1),
@@ -164,7 +170,7 @@ impl Shared {
                     }
                 }
             }
-            posted = self.post_once(tagged, receive, true);
+            posted = self.post_once(tagged, receive, true)?;
         }
     }
 
@@ -175,8 +181,12 @@ impl Shared {
         tagged: bool,
         receive: &mut Receive<RecvOp>,
         again: bool,
-    ) -> (Post<RecvOp, Kept>, Option<u32>) {
-        let LockedDevice { device, receives } = &mut *self.0.lock();
+    ) -> Result<(Post<RecvOp, Kept>, Option<u32>)> {
+        let mut locked = self.0.lock();
+        if !again {
+            locked.check_ids()?;
+        }
+        let LockedDevice { device, receives } = &mut *locked;
         let context = device.context(tagged);
         let posted = if again { context.post_anyway(receive) } else { context.post(receive) };
         let named = match &posted {
@@ -192,7 +202,16 @@ impl Shared {
                 None
             }
         };
-        (posted, named)
+        Ok((posted, named))
+    }
+}
+
+impl LockedDevice {
+    /// See [`Flow::check_ids`].
+    #[inline(always)]
+    fn check_ids(&self) -> Result<()> {
+        let posted = || self.device.tagged.posted() + self.device.msg.posted();
+        self.receives.flow.check_ids(posted)
     }
 }
 

@@ -113,6 +113,7 @@ impl Rx {
         let tagged = op.tag.is_some();
         let mut receive = self.settings.receive(op, source, completions.work())?;
         let mut device = self.device.own().ok_or(Errno::EOPNOTSUPP)?.lock();
+        device.check_ids()?;
         let mut posted = device.context(tagged).post(&mut receive);
         if let Post::Pending = posted {
             device.posted(tagged);
