@@ -6,6 +6,7 @@ were calculated by hand, and the demand of each rank is computed again from oper
 import argparse
 import collections
 import csv
+import itertools
 import json
 import pathlib
 import re
@@ -40,6 +41,10 @@ def record(arguments, name, ranks, program, *words, settings=("trace_sends=on",)
     set_all = [f"--set={one}" for one in settings]
     tcam(arguments, "run", f"--trace={place}", "--mpi=mpich", *set_all, "--", *launched, codes=(0,))
     return place
+
+
+# Each rank has a NIC, or all ranks share one.
+NICS = (["--ppn=1"], [])
 
 
 def settings(arguments, place, *words):
@@ -183,9 +188,11 @@ def ranks_of_an_engine(arguments, slingshot):
 
 
 def unexpected_bytes(arguments, arrivals):
-    for count, size, expected in ((2_400, 16_000, 16_056_320), (1_200, 100_000, 1 << 20)):
-        place = record(arguments, f"late-{size}", 2, arrivals, "late", count, size, 1_500)
-        told, _ = settings(arguments, place, "--ppn=1")
+    for (count, size, expected), words in itertools.product(((2_400, 16_000, 16_056_320), (1_200, 100_000, 1 << 20)), NICS):
+        place = PLACE / f"late-{size}"
+        if words:
+            record(arguments, place.name, 2, arrivals, "late", count, size, 1_500)
+        told, _ = settings(arguments, place, *words)
         agrees(f"late {size}", told, demand(arguments, place))
         check(told["needs"]["unexpected"]["most"] == count, f"{size}: {told['needs']}")
         check(told["needs"]["unexpected_bytes"]["most"] == count * min(size, FIRST_PART if size > EAGER else size), f"{told['needs']}")
@@ -203,11 +210,14 @@ def sends_before_receives(arguments, slingshot):
     """All ranks send before they post receives: below a number of sends the program hangs."""
     for ranks in (2, 4):
         place = record(arguments, f"isends-{ranks}", ranks, slingshot, "isends", 2_000, 100_000)
-        told, code = settings(arguments, place, "--ppn=1")
-        agrees("isends", told, demand(arguments, place))
-        hangs = told["hangs"]
-        check("hangs with this stack" in hangs and "up to 1,999: " in hangs and f"ranks 0-{ranks - 1} wait" in hangs, f"{told}")
-        check(value(told, "DEFAULT_TX_SIZE") == 2_564 and code == 1, f"{told}")
+        by_hand = demand(arguments, place)
+        for words in NICS:
+            told, code = settings(arguments, place, *words)
+            agrees(f"isends {words}", told, by_hand)
+            hangs = told["hangs"]
+            check("hangs with this stack" in hangs and "up to 1,999: " in hangs and f"ranks 0-{ranks - 1} wait" in hangs, f"{told}")
+            check(value(told, "DEFAULT_TX_SIZE") == 2_564 and code == 1, f"{told}")
+            check(told["ranks_a_nic"] == (1 if words else ranks), f"{words}: {told['ranks_a_nic']}")
     place = record(arguments, "few", 2, slingshot, "isends", 1_000, 100_000)
     told, code = settings(arguments, place, "--ppn=1")
     check(code == 0 and "hangs with FI_CXI" in told["hangs"] and "up to 999: " in told["hangs"], f"{told}")
@@ -223,15 +233,17 @@ def sends_before_receives(arguments, slingshot):
 def late_broadcasts(arguments, arrivals):
     """An engine full of unexpected messages: their rank can move them to the host."""
     place = record(arguments, "bcasts", 2, arrivals, "bcasts", 20_000, 8, 2_000)
-    told, code = settings(arguments, place, "--ppn=1")
-    agrees("bcasts", told, demand(arguments, place))
-    hardware, hybrid = of_mode(told, "hardware"), of_mode(told, "hybrid")
-    check(hardware["aborts_in"] == 0 and hardware["flow_controls"] == 1, f"{hardware}")
-    own = told["list_entries"]["most"] - told["needs"]["unexpected"]["most"] - 3
-    later = told["needs"]["unexpected"]["most"] - (ENTRIES - 9 - own)
-    check(f"{later:,} unexpected messages (18 %)" in hybrid["says"] and mode(told) == "hybrid", f"{hybrid}")
-    # The program runs in mode hardware, too.
-    check(code == 0, f"bcasts: exit status {code}")
+    by_hand = demand(arguments, place)
+    for words in NICS:
+        told, code = settings(arguments, place, *words)
+        agrees(f"bcasts {words}", told, by_hand)
+        hardware, hybrid = of_mode(told, "hardware"), of_mode(told, "hybrid")
+        check(hardware["aborts_in"] == 0 and hardware["flow_controls"] == 1, f"{hardware}")
+        own = told["list_entries"]["most"] - told["needs"]["unexpected"]["most"] - 3
+        later = told["needs"]["unexpected"]["most"] - (ENTRIES - 9 - own)
+        check(f"{later:,} unexpected messages (18 %)" in hybrid["says"] and mode(told) == "hybrid", f"{hybrid}")
+        # The program runs in mode hardware, too.
+        check(code == 0, f"bcasts {words}: exit status {code}")
 
 
 def neighbour_of_an_engine(arguments):

@@ -280,7 +280,7 @@ fn hints(facts: &Facts) -> Vec<String> {
     }
     hints.push(
         "`tcam settings` prints from the same recordings what to set on Slingshot, ConnectX and \
-         Portals 4."
+         Portals 4. With `--set trace_sends=on` they also have what it needs of sends."
             .into(),
     );
     hints
