@@ -295,6 +295,58 @@ def without(arguments):
     check(done.returncode == 0 and "no call sites are recorded" in done.stderr, done.stderr)
 
 
+def lost(arguments):
+    """Ranks that lose LD_PRELOAD have no places. The command, the tables and the page say how many."""
+    program = compile_to("lines", runs.MPIS["mpich"] / "mpicc", "-g", "-I", SOURCES, SOURCES / "lines.c")
+    launcher = runs.MPIS["mpich"] / "mpiexec"
+    some = [launcher, "-n", 3, program, ":", "-n", 1, "env", "-u", "LD_PRELOAD", program]
+    of_all = [launcher, "-n", 4, "env", "-u", "LD_PRELOAD", program]
+    for command, expected in ((some, "1 of 4 ranks has no places"), (of_all, "None of the 4 ranks has places")):
+        place = PLACE / "lost"
+        shutil.rmtree(place, ignore_errors=True)
+        done = tcam(arguments, "run", "--sites", "--trace", place, "--", *command)
+        expected += " in the program: libtcam-sites.so was not loaded"
+        check(done.returncode == 0 and expected in done.stderr, f"not said by run: {done.stderr}")
+        sums, readings = groups(arguments, place)
+        check(any(text.startswith(expected) for text in readings), f"not said by show: {readings}")
+        check(bool(by_line(sums)) == (command == some), f"places: {sums}")
+        done = tcam(arguments, "answer", "--sites", "--repeat", 1, "--out", PLACE / "answer", "--", *command)
+        check(expected in " ".join(done.stdout.split()), f"not on the page: {done.stdout}{done.stderr}")
+
+
+def contained(arguments):
+    """A program that contains its MPI (tests/apps/sites/own_mpi.c) runs as without --sites, and has no
+    places. The command and the tables say why."""
+    header = ["-g", "-O1", "-I", runs.VENVS / "mpich" / "include"]
+    library = compile_to("own_mpi.o", "cc", *header, "-c", SOURCES / "own_mpi.c")
+    archive = PLACE / "libown_mpi.a"
+    subprocess.run(["ar", "rcs", archive, library], check=True)
+    reason = "None of the 4 ranks has places in the program: no call of MPI went through"
+    for name, more in {"linked": [], "exported": ["-rdynamic"]}.items():
+        program = compile_to(name, "cc", *header, *more, SOURCES / "linked.c", archive, "-lfabric")
+        done, place = with_and_without(arguments, program)
+        check(done.returncode == 0 and reason in done.stderr, f"{name}: not said by run: {done.stderr}")
+        sums, readings = groups(arguments, place)
+        check(set(sums) == {"no call of the program"}, f"{name}: places: {sums}")
+        check(any(text.startswith(reason) for text in readings), f"{name}: not said by show: {readings}")
+    sources = [SOURCES / "linked.c", SOURCES / "own_mpi.c"]
+    done, _ = with_and_without(arguments, compile_to("static", "cc", *header, "-static", "-DALONE", *sources))
+    check("linked with -static" in done.stderr, f"static: not said: {done.stderr}")
+
+
+def with_and_without(arguments, program):
+    """Checks that a program ends and prints with --sites as without. Returns the finished run with
+    --sites, and the directory of its recording."""
+    outcomes = []
+    for more in ([], ["--sites"]):
+        place = PLACE / "contained"
+        shutil.rmtree(place, ignore_errors=True)
+        done = tcam(arguments, "run", *more, "--trace", place, "--", *runs.launch_here("mpich", RANKS), program)
+        outcomes.append((done.returncode, done.stdout))
+    check(outcomes[0] == outcomes[1] and "20 messages" in done.stdout, f"{program.name}: {outcomes}")
+    return done, place
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
@@ -310,6 +362,8 @@ def main():
     many(arguments)
     senders(arguments)
     without(arguments)
+    lost(arguments)
+    contained(arguments)
     print(f"{time.monotonic() - started:.0f} s")
     return exit_code()
 

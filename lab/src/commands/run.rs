@@ -164,7 +164,7 @@ fn record(
         }
         Err(error) => return Err(error),
     };
-    CallSites::write(&found, directory)?;
+    let lacking = CallSites::write(&found, directory)?;
     let ranks = found.ranks();
     let mut code = plan.summarise(directory, &found, &left, ended, json)?;
     if code == 0 && ranks.lack("trace").is_some() {
@@ -177,6 +177,7 @@ fn record(
         }
         code = ranks.code(arguments.common.partial);
     }
+    lacking.iter().for_each(|lacking| eprintln!("tcam: {lacking}"));
     let bytes: u64 = found.iter().map(|trace| trace.bytes).sum();
     eprintln!(
         "{} recorded, {}; `tcam answer {dir}` has their need, and `tcam replay {dir}` replays them \

@@ -269,14 +269,16 @@ impl GroupSources {
     }
 }
 
-/// Returns a sentence for each queue that had elements at known places. The sentence names the place
-/// of most elements at the moment when the queue was longest. Also returns sentences on the places
-/// whose lines are unknown.
+/// Returns sentences on ranks without places, and a sentence for each queue that had elements at known
+/// places. This sentence names the place of most elements at the moment when the queue was longest.
+/// Also returns sentences on the places whose lines are unknown.
 fn site_readings(makeups: &[Makeup]) -> (Vec<String>, Vec<String>) {
-    let Some(sites) = makeups.first().map(|makeup| &makeup.sites).filter(|of| !of.is_empty())
-    else {
+    let Some(sites) = makeups.first().map(|makeup| &makeup.sites) else {
         return Default::default();
     };
+    if sites.is_empty() {
+        return (sites.lacking.clone(), sites.notes.clone());
+    }
     let of_queue = |queue| {
         let makeup = fill::worst(makeups, queue)?;
         let filled = makeup.of(queue);
@@ -285,25 +287,33 @@ fn site_readings(makeups: &[Makeup]) -> (Vec<String>, Vec<String>) {
             *places.entry(sites.name(class.place)).or_default() += count;
         }
         let (name, most) = places.iter().max_by_key(|(_, count)| **count).filter(|of| *of.1 > 0)?;
-        let (elements, did) = match (queue, sites.messages) {
-            (QueueKind::Prq, _) => ("receives", "posted"),
-            (QueueKind::Umq, MessagePlace::Sent) => ("messages", "sent"),
-            (QueueKind::Umq, MessagePlace::Taken) => ("messages", "received"),
+        let (element, did) = match (queue, sites.messages) {
+            (QueueKind::Prq, _) => ("receive", "posted"),
+            (QueueKind::Umq, MessagePlace::Sent) => ("message", "sent"),
+            (QueueKind::Umq, MessagePlace::Taken) => ("message", "received"),
         };
         let rank = makeup.rank.map_or_else(String::new, |rank| format!(" of rank {rank}"));
         let others = places.values().filter(|count| **count > 0).count() as u64 - 1;
         let others = match others {
             0 => String::new(),
+            1 if filled.mark - most == 1 => ", and the other at another place".to_owned(),
+            1 => ", and the others at another place".to_owned(),
             _ => format!(", and the others at {}", count(others, "other place")),
         };
+        let of = match (*most, filled.mark) {
+            (1, 1) => format!("The only {element}"),
+            (2, 2) => format!("Both {element}s"),
+            (most, mark) if most == mark => format!("All {} {element}s", whole(mark)),
+            (most, mark) => format!("{} of the {} {element}s", whole(most), whole(mark)),
+        };
+        let were = if *most == 1 { "was" } else { "were" };
         Some(format!(
-            "{} of the {} {elements} in the {}{rank} at its longest were {did} by {name}{others}",
-            whole(*most),
-            whole(filled.mark),
+            "{of} in the {}{rank} at its longest {were} {did} by {name}{others}",
             queue.name(),
         ))
     };
-    (QueueKind::BOTH.into_iter().filter_map(of_queue).collect(), sites.notes.clone())
+    let of_queues = QueueKind::BOTH.into_iter().filter_map(of_queue);
+    (sites.lacking.iter().cloned().chain(of_queues).collect(), sites.notes.clone())
 }
 
 /// Returns a sentence for each queue that had elements. The sentence names the largest group of the

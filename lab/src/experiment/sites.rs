@@ -17,8 +17,10 @@ use rustc_hash::FxHashMap as HashMap;
 
 use super::endpoints::{Endpoints, tagged};
 use crate::error::Error;
+use crate::results::RunRecord;
 use crate::settings::Settings;
 use crate::symbols::{StackFrame, Symbols, Unread};
+use crate::text::{count, whole};
 use crate::traces::{Player, Trace, play};
 
 /// Name of the place of elements whose place is unknown.
@@ -51,33 +53,44 @@ pub(crate) struct CallSites {
     pub(crate) messages: MessagePlace,
     /// Sentences on places whose lines are unknown.
     pub(crate) notes: Vec<String>,
+    /// Sentences on ranks without places.
+    pub(crate) lacking: Vec<String>,
 }
 
 /// The sites of a trace, and those of its sends by receiver.
 struct Scanned {
     sites: nic::trace::Sites,
     sent: HashMap<u32, Vec<(u32, u64)>>,
+    /// True if an operation could have a site.
+    has_calls: bool,
 }
 
 impl CallSites {
-    /// Returns the places of these traces; none if no trace has sites. Reads the traces once.
+    /// Returns true if the traces were recorded with `--sites`, even if no rank has places.
+    pub(crate) fn are_recorded(traces: &[Trace]) -> bool {
+        traces.iter().any(|trace| trace.header.sites)
+            || directories(traces)
+                .iter()
+                .any(|directory| RunRecord::beside(directory).is_some_and(|record| record.sites))
+    }
+
+    /// Returns the places of these traces; none if no places were recorded. Reads the traces once.
     pub(crate) fn of(traces: &[Trace]) -> Result<Arc<Self>, Error> {
         Ok(Arc::new(Self::with_symbols(traces)?.map(|(sites, _)| sites).unwrap_or_default()))
     }
 
     /// Writes the functions and lines of the places into the directory of the traces; removes those
-    /// of an earlier recording.
-    pub(crate) fn write(traces: &[Trace], directory: &Path) -> Result<(), Error> {
+    /// of an earlier recording. Returns sentences on ranks without places.
+    pub(crate) fn write(traces: &[Trace], directory: &Path) -> Result<Vec<String>, Error> {
         Symbols::remove(directory)?;
-        match Self::with_symbols(traces)? {
-            Some((_, symbols)) => symbols.write(directory),
-            None => Ok(()),
-        }
+        let Some((found, symbols)) = Self::with_symbols(traces)? else { return Ok(Vec::new()) };
+        symbols.write(directory)?;
+        Ok(found.lacking)
     }
 
     fn with_symbols(traces: &[Trace]) -> Result<Option<(Self, Symbols)>, Error> {
         let traces = tagged(traces);
-        if traces.iter().all(|trace| !trace.header.sites) {
+        if !Self::are_recorded(&traces) {
             return Ok(None);
         }
         let endpoints = Endpoints::of((0..).zip(&traces).map(|(at, trace)| (&trace.header, at)));
@@ -88,7 +101,8 @@ impl CallSites {
         let (mut numbers, mut places) = (BTreeMap::new(), Vec::new());
         let mut found = Self { endpoints, messages: MessagePlace::Taken, ..Self::default() };
         let (mut of_traces, mut sent) = (Vec::new(), Vec::new());
-        for Scanned { sites: nic::trace::Sites { modules, sites }, sent: of_trace } in scanned {
+        found.lacking = lacking(&traces, &scanned);
+        for Scanned { sites: nic::trace::Sites { modules, sites }, sent: of_trace, .. } in scanned {
             let mut of_sites = vec![0];
             for site in sites {
                 let caller = |caller: Caller| {
@@ -107,8 +121,7 @@ impl CallSites {
             of_traces.push(of_sites);
             sent.push(of_trace);
         }
-        let directories = traces.iter().filter_map(|trace| trace.path.parent());
-        let symbols = Symbols::of(&needed, &directories.map(Path::to_owned).collect());
+        let symbols = Symbols::of(&needed, &directories(&traces));
         found.names.push(UNKNOWN.to_owned());
         found.names.extend(places.iter().map(|place| name(place, &symbols)));
         found.notes = notes(&places, &symbols);
@@ -125,9 +138,9 @@ impl CallSites {
         Ok(Some((found, symbols)))
     }
 
-    /// Returns true if no trace has sites.
+    /// Returns true if no place is known.
     pub(crate) fn is_empty(&self) -> bool {
-        self.names.is_empty()
+        self.names.len() <= 1
     }
 
     /// Returns the name of a place.
@@ -164,7 +177,9 @@ fn scan(trace: &Trace, endpoints: &Endpoints) -> Result<Scanned, Error> {
     let mut sent: HashMap<u32, Vec<(u32, u64)>> = HashMap::default();
     let mut receivers: HashMap<u32, Option<u32>> = HashMap::default();
     let host = &trace.header.host;
+    let mut has_calls = false;
     let sites = play::scan(trace, |op, site, peers| {
+        has_calls |= matches!(op, Op::Post(_) | Op::PostAnyway(_) | Op::Held(_) | Op::Send(_));
         let Op::Send(message) = op else { return };
         let receiver = *receivers.entry(message.peer).or_insert_with(|| {
             peers.get(&message.peer).and_then(|address| endpoints.at(host, *address))
@@ -176,7 +191,7 @@ fn scan(trace: &Trace, endpoints: &Endpoints) -> Result<Scanned, Error> {
             None => sent.push((site, 1)),
         }
     })?;
-    Ok(Scanned { sites, sent })
+    Ok(Scanned { sites, sent, has_calls })
 }
 
 /// The places of the operations of a trace that is replayed.
@@ -272,12 +287,48 @@ fn base(path: &str) -> &str {
     }
 }
 
-/// Returns a sentence for each module whose lines are unknown, or one if there are no places.
+/// Returns the directories of these traces.
+fn directories(traces: &[Trace]) -> BTreeSet<PathBuf> {
+    traces.iter().filter_map(|trace| trace.path.parent().map(Path::to_owned)).collect()
+}
+
+/// Returns a sentence for each reason why ranks have no places.
+fn lacking(traces: &[Trace], scanned: &[Scanned]) -> Vec<String> {
+    let process = |trace: &Trace| (trace.header.rank, trace.host().to_owned(), trace.header.pid);
+    let of = |is_of: fn(&Trace, &Scanned) -> bool| {
+        let of = traces.iter().zip(scanned).filter(|(trace, scanned)| is_of(trace, scanned));
+        of.map(|(trace, _)| process(trace)).collect::<BTreeSet<_>>()
+    };
+    let (all, without) = (of(|_, _| true), of(|trace, _| !trace.header.sites));
+    let mut unreached = of(|trace, scanned| trace.header.sites && scanned.has_calls);
+    let named = of(|_, scanned| !scanned.sites.sites.is_empty());
+    unreached.retain(|process| !named.contains(process));
+    let sentence = |ranks: BTreeSet<_>, why: &str| {
+        let some = match (ranks.len(), all.len()) {
+            (0, _) => return None,
+            (some, of) if some == of && of > 1 => format!("None of the {of} ranks has"),
+            (1, of) => format!("1 of {} has no", count(of as u64, "rank")),
+            (some, of) => format!("{} of {of} ranks have no", whole(some as u64)),
+        };
+        Some(format!("{some} places in the program: {why}"))
+    };
+    let whys = [
+        sentence(
+            without,
+            "libtcam-sites.so was not loaded, because a script has set another LD_PRELOAD, or \
+             because the program is linked with -static",
+        ),
+        sentence(
+            unreached,
+            "no call of MPI went through libtcam-sites.so, probably because MPI is linked into the \
+             program",
+        ),
+    ];
+    whys.into_iter().flatten().collect()
+}
+
+/// Returns a sentence for each module whose lines are unknown.
 fn notes(places: &[Place], symbols: &Symbols) -> Vec<String> {
-    if places.is_empty() {
-        let why = "No call of MPI went through libtcam-sites.so: the program may contain its MPI";
-        return vec![why.to_owned()];
-    }
     let all = || places.iter().flat_map(|(_, callers)| callers.iter().take(1));
     let lineless = all().filter(|(module, offset)| {
         symbols.at(module, *offset).iter().all(|frame| frame.line.is_none())
@@ -373,15 +424,13 @@ mod tests {
         assert_eq!(
             of_receives[..2],
             [
-                "1 of the 1 receives in the PRQ of rank 0 at its longest were posted by app+0x10 \
-                 (MPI_X)",
-                "2 of the 2 messages in the UMQ of rank 0 at its longest were received by app+0x20 \
-                 (MPI_X)",
+                "The only receive in the PRQ of rank 0 at its longest was posted by app+0x10 (MPI_X)",
+                "Both messages in the UMQ of rank 0 at its longest were received by app+0x20 (MPI_X)",
             ]
         );
         let of_sends = readings(true);
-        assert!(of_sends[1].contains("were sent by app+0x"), "{of_sends:?}");
-        assert!(of_sends[1].ends_with("and the others at 1 other place"), "{of_sends:?}");
+        assert!(of_sends[1].contains("was sent by app+0x"), "{of_sends:?}");
+        assert!(of_sends[1].ends_with("and the other at another place"), "{of_sends:?}");
         assert_eq!(of_sends.last().unwrap(), "Lines of app are unknown: the file is not here");
     }
 }

@@ -68,7 +68,9 @@ impl<'a> Plan<'a> {
         let traces = traces.or_else(|| std::env::var(format!("{PREFIX}TRACE")).ok());
         job ^= traces.map_or(0, |traces| job_of(&traces));
         let processors = Cores::of_thread().count().min(cores::quota());
-        RunRecord::new(command, ended.code(), processors, job)
+        let mut record = RunRecord::new(command, ended.code(), processors, job);
+        record.sites = self.settings.get("trace_sites").is_some_and(|callers| callers != "0");
+        record
     }
 
     /// Prints the sum of the reports in a directory, and of the traces of ranks without a report.
@@ -237,7 +239,8 @@ fn silence(
         why.push(
             "it may be no MPI program, use another MPI than its launcher, be told to use another \
              network (`--mca pml`, `-genv FI_PROVIDER`), run on another host, which needs a \
-             --report DIR that both hosts have, or end before MPI_Init or by _exit"
+             --report DIR that both hosts have, be linked with -static, or end before MPI_Init or \
+             by _exit"
                 .to_owned(),
         );
     }

@@ -102,6 +102,9 @@ pub(crate) struct RunRecord {
     pub(crate) processors: usize,
     /// The job of the ranks, see [`nic::origin::Origin::job`].
     pub(crate) job: u64,
+    /// True if places in the program were recorded (`--sites`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) sites: bool,
     /// The placement for which `tcam answer` recorded the run.
     #[serde(flatten)]
     pub(crate) placed: RecordedPlacement,
@@ -130,6 +133,7 @@ impl RunRecord {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             processors,
             job,
+            sites: false,
             placed: RecordedPlacement::default(),
         }
     }

@@ -11,8 +11,8 @@ use serde::Serialize;
 use crate::capacity::{Need, need};
 use crate::error::Error;
 use crate::experiment::{
-    By, Counts, Experiment, Groups, Inputs, Keep, Repeated, Threads, TimeWindow, by, fill, phases,
-    repeated, sheets,
+    By, CallSites, Counts, Experiment, Groups, Inputs, Keep, Repeated, Threads, TimeWindow, by,
+    fill, phases, repeated, sheets,
 };
 use crate::options::number;
 use crate::results::{Completeness, Json, Kind, summary_text};
@@ -222,7 +222,7 @@ fn print_by(
     if experiment.traces.is_empty() {
         fail!("--by: takes traces, of `tcam run --trace`: reports do not have each operation");
     }
-    if by == By::Site && !experiment.traces.iter().any(|trace| trace.header.sites) {
+    if by == By::Site && !CallSites::are_recorded(&experiment.traces) {
         fail!(
             "--by site: these traces have no places; `tcam run --sites --trace DIR` records them"
         );
