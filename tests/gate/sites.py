@@ -23,6 +23,13 @@ from lib.slowness import within
 PLACE = runs.TARGET / "sites-tests"
 SOURCES = runs.ROOT / "tests" / "apps" / "sites"
 COUNTER = PLACE / "count.so"
+# Intel MPI, which `tests/nightly/impi.sh` installs, runs programs that were compiled for MPICH.
+BINARIES = runs.MPIS | {"intel": runs.VENVS / "impi" / "bin"}
+INTEL = {
+    "I_MPI_ROOT": str(runs.VENVS / "impi"),
+    "LD_LIBRARY_PATH": str(runs.VENVS / "impi" / "lib"),
+    "I_MPI_OFI_LIBRARY": str(runs.VENVS / "mpich" / "lib" / "mpich" / "libfabric.so.1"),
+}
 # Functions of MPI that count.c counts.
 COUNTED = {"MPI_Irecv", "MPI_Recv", "MPI_Sendrecv", "MPI_Start"}
 # Lines and ranks of the large program.
@@ -52,9 +59,11 @@ def record(arguments, mpi, program, *more, ranks=RANKS, words=(), variables=None
     for directory in (place, counted):
         shutil.rmtree(directory, ignore_errors=True)
     counted.mkdir()
-    launcher = [*map(str, runs.launch_here(mpi, ranks)), *runs.OPTIONS.get((mpi, program.name), [])]
+    launcher = [BINARIES[mpi] / "mpiexec", "-n", ranks, *runs.OPTIONS.get((mpi, program.name), [])]
     preload = {"LD_PRELOAD": str(COUNTER), "SITES_COUNTED": str(counted)}
-    if mpi != "mpich":
+    if mpi == "intel":
+        preload |= INTEL
+    elif mpi != "mpich":
         # The launcher of Open MPI may be on another host, so it passes only its own variables.
         preload["OMPI_MCA_mca_base_env_list"] = "SITES_COUNTED"
     done = tcam(
@@ -257,6 +266,23 @@ def many(arguments):
     check(not wrong and len(found) == MANY, f"{len(wrong)} of {MANY} lines are wrong: {sorted(wrong)[:3]}, {sorted(set(found) - set(expected))}")
 
 
+def fds(arguments, mpi="mpich", ranks=32):
+    """The demo application: the receives of each line, and the lines in the sentences."""
+    place = expect_truth(
+        arguments, f"{mpi}, fds_gather", record(arguments, mpi, runs.build("mpich") / "fds_gather", ranks=ranks)
+    )
+    _, readings = groups(arguments, place)
+    for text in ("posted by collect_step at fds_gather.c:", "received by collect_step at fds_gather.c:"):
+        check(any(text in reading for reading in readings), f"{mpi}, fds_gather: no {text} in {readings}")
+
+
+def intel(arguments):
+    """Intel MPI."""
+    program = compile_to("lines", runs.MPIS["mpich"] / "mpicc", "-g", "-O2", "-I", SOURCES, SOURCES / "lines.c")
+    expect_truth(arguments, "Intel MPI, lines", record(arguments, "intel", program))
+    fds(arguments, "intel", 8)
+
+
 def senders(arguments):
     """With recorded sends, messages have the lines that sent them: counted at the senders."""
     program = runs.build("mpich") / "fds_gather"
@@ -351,15 +377,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
     parser.add_argument("--mpi", type=runs.words(list(runs.MPIS)), default=list(runs.MPIS))
+    parser.add_argument("--intel", action="store_true", help="checks only Intel MPI (tests/nightly/impi.sh)")
     arguments = parser.parse_args()
     shutil.rmtree(PLACE, ignore_errors=True)
     PLACE.mkdir(parents=True)
     compile_to("count.so", "cc", "-O1", "-shared", "-fPIC", SOURCES / "count.c", "-ldl")
+    if arguments.intel:
+        intel(arguments)
+        return exit_code()
     started = time.monotonic()
     each_mpi(arguments)
     fortran(arguments)
     python(arguments)
     many(arguments)
+    fds(arguments)
     senders(arguments)
     without(arguments)
     lost(arguments)

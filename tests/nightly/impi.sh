@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Runs Intel MPI's own benchmarks over tcam, with the libfabric of MPICH's wheel. IMB-MT uses one
-# endpoint per thread.
+# endpoint per thread. Then checks the lines that tcam run --sites names.
 . "$(dirname "$0")/../lib/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages
@@ -45,3 +45,6 @@ endpoints=$(find "$reports" -name '*.json' | wc -l)
 [ "$endpoints" = $((ranks * threads)) ] ||
     { echo "$endpoints endpoints, not one for each thread: $log"; exit 1; }
 echo ok
+
+echo 'Intel MPI, lines of programs:'
+python3 tests/gate/sites.py --intel
