@@ -54,6 +54,14 @@ const OF_RUNS: &[(&[&str], &str)] = &[
     ),
 ];
 
+fn callers(text: &str) -> Result<u32, &'static str> {
+    let callers = text.parse().ok().filter(|callers| (1..=16).contains(callers));
+    callers.ok_or(
+        "--sites takes no value, or a number of callers from 1 to 16; the directory follows another \
+         option: `tcam run --sites --trace DIR -- COMMAND` or `tcam answer --sites --out DIR -- COMMAND`",
+    )
+}
+
 /// Option of commands that record.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct SiteOption {
@@ -61,7 +69,7 @@ pub(crate) struct SiteOption {
     /// libtcam-sites.so in LD_PRELOAD. With N, up to N callers, for programs that wrap MPI. The
     /// lines that send messages need --set trace_sends=on.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1",
-        allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=16))]
+        allow_negative_numbers = true, value_parser = callers)]
     sites: Option<u32>,
 }
 

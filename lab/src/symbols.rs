@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use addr2line::fallible_iterator::FallibleIterator as _;
@@ -22,6 +22,7 @@ use crate::file;
 
 /// Name of the file, in the directory of the traces.
 const FILE: &str = "sites.tcam";
+const FORMAT: &str = "tcam-sites";
 const VERSION: u32 = 1;
 /// Largest size of the file in bytes that is read.
 const LONGEST: u64 = 256 << 20;
@@ -50,10 +51,15 @@ pub(crate) enum Unread {
     Changed,
 }
 
+/// Directories of traces, with the jobs of the traces in each.
+pub(crate) type Directories = BTreeMap<PathBuf, BTreeSet<u64>>;
+
 /// Functions and lines by module.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
     known: BTreeMap<Module, Frames>,
+    /// Sentences on files beside the traces that are not used.
+    pub(crate) unused: Vec<String>,
     /// Modules that could not be read.
     pub(crate) unread: BTreeMap<Module, Unread>,
 }
@@ -63,6 +69,8 @@ pub(crate) struct Symbols {
 struct Stored {
     format: String,
     version: u32,
+    /// Jobs of the traces.
+    jobs: BTreeSet<u64>,
     modules: Vec<StoredModule>,
 }
 
@@ -75,12 +83,18 @@ struct StoredModule {
 
 impl Symbols {
     /// Finds these addresses. Addresses that a file beside the traces has are not looked up again.
-    pub(crate) fn of(
-        needed: &BTreeMap<Module, BTreeSet<u64>>,
-        directories: &BTreeSet<PathBuf>,
-    ) -> Self {
+    pub(crate) fn of(needed: &BTreeMap<Module, BTreeSet<u64>>, directories: &Directories) -> Self {
         let mut found = Self::default();
-        directories.iter().for_each(|directory| found.read(directory));
+        for (directory, jobs) in directories {
+            let path = directory.join(FILE);
+            match Stored::read(&path, jobs) {
+                Ok(stored) => found.add(stored),
+                Err(why) => found.unused.push(format!(
+                    "{} is not used, because {why}: lines are looked up in the program",
+                    plain(&path.display().to_string())
+                )),
+            }
+        }
         for (module, offsets) in needed {
             let known = found.known.entry(module.clone()).or_default();
             if offsets.iter().all(|offset| known.contains_key(offset)) {
@@ -99,13 +113,8 @@ impl Symbols {
         self.known.get(module).and_then(|frames| frames.get(&offset)).map_or(&[], Vec::as_slice)
     }
 
-    /// Reads the file of a directory, if it has one of this version.
-    fn read(&mut self, directory: &Path) {
-        let text = regular::read_text(&directory.join(FILE), LONGEST).unwrap_or_default();
-        let stored = serde_json::from_str::<Stored>(&text).ok();
-        let stored = stored.filter(|stored| stored.version == VERSION);
-        for StoredModule { path, build_id, frames } in stored.into_iter().flat_map(|of| of.modules)
-        {
+    fn add(&mut self, stored: Vec<StoredModule>) {
+        for StoredModule { path, build_id, frames } in stored {
             let known = self.known.entry(Module { build_id, path }).or_default();
             for (offset, mut frames) in frames {
                 for StackFrame { function, file, .. } in &mut frames {
@@ -117,14 +126,14 @@ impl Symbols {
         }
     }
 
-    /// Writes the file into a directory, and replaces an earlier one.
-    pub(crate) fn write(self, directory: &Path) -> Result<(), Error> {
+    /// Writes the file into the directory of the traces of these jobs, and replaces an earlier file.
+    pub(crate) fn write(self, directory: &Path, jobs: BTreeSet<u64>) -> Result<(), Error> {
         let modules = self
             .known
             .into_iter()
             .map(|(Module { path, build_id }, frames)| StoredModule { path, build_id, frames });
-        let (format, modules) = ("tcam-sites".to_owned(), modules.collect());
-        let stored = Stored { format, version: VERSION, modules };
+        let (format, modules) = (FORMAT.to_owned(), modules.collect());
+        let stored = Stored { format, version: VERSION, jobs, modules };
         file::write(
             &directory.join(FILE),
             serde_json::to_string(&stored).map_err(Error::Json)? + "\n",
@@ -134,6 +143,28 @@ impl Symbols {
     /// Removes the file of an earlier recording.
     pub(crate) fn remove(directory: &Path) -> Result<(), Error> {
         file::remove(&directory.join(FILE))
+    }
+}
+
+impl Stored {
+    /// Reads a file beside traces of these jobs; empty if there is no file. Fails with the reason why
+    /// the file cannot be used.
+    fn read(path: &Path, jobs: &BTreeSet<u64>) -> Result<Vec<StoredModule>, String> {
+        let text = match regular::read_text(path, LONGEST) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(format!("it cannot be read ({error})")),
+        };
+        match serde_json::from_str::<Self>(&text) {
+            Ok(of) if of.format != FORMAT || of.version != VERSION => {
+                Err("another version of tcam wrote it".to_owned())
+            }
+            Ok(of) if of.jobs != *jobs && of.jobs.is_disjoint(jobs) => {
+                Err("it is of another run".to_owned())
+            }
+            Ok(of) => Ok(of.modules),
+            Err(_) => Err("it is damaged".to_owned()),
+        }
     }
 }
 
@@ -332,7 +363,7 @@ mod tests {
         let other = Module { build_id: "00".to_owned(), ..module.clone() };
         let missing = Module { path: "/nowhere".to_owned(), ..module.clone() };
         let needed = [&module, &other, &missing].map(|of| (of.clone(), BTreeSet::from([64])));
-        let symbols = Symbols::of(&needed.into(), &BTreeSet::new());
+        let symbols = Symbols::of(&needed.into(), &Directories::new());
         let unread = [(missing, Unread::Absent), (other, Unread::Changed)];
         assert_eq!(symbols.unread, unread.into());
         assert!(symbols.at(&module, 65).is_empty());
@@ -347,12 +378,39 @@ mod tests {
             StackFrame { function: Some("f".to_owned()), file: Some("a.c".to_owned()), line };
         let frames = BTreeMap::from([(9, vec![frame.clone()])]);
         let known = BTreeMap::from([(module.clone(), frames)]);
-        Symbols { known, ..Symbols::default() }.write(directory.path()).unwrap();
+        let of_jobs = |jobs: &[u64]| {
+            let jobs = jobs.iter().copied().collect();
+            Directories::from([(directory.path().to_owned(), jobs)])
+        };
+        let directories = of_jobs(&[3, 4]);
+        let jobs = BTreeSet::from([3, 4]);
+        let written = Symbols { known, ..Symbols::default() };
+        written.write(directory.path(), jobs).unwrap();
         let needed = BTreeMap::from([(module.clone(), BTreeSet::from([9]))]);
-        let directories = BTreeSet::from([directory.path().to_owned()]);
         let symbols = Symbols::of(&needed, &directories);
         assert_eq!((symbols.at(&module, 9), symbols.unread.len()), (&[frame][..], 0));
+        assert_eq!(Symbols::of(&needed, &of_jobs(&[4])).unused, [""; 0]);
+        let unused = |directories: &Directories| {
+            let symbols = Symbols::of(&needed, directories);
+            assert_eq!(symbols.unread.len(), 1);
+            symbols.unused.concat()
+        };
+        assert!(unused(&of_jobs(&[5])).contains("because it is of another run"));
+        let path = directory.path().join(FILE);
+        let whole = std::fs::read_to_string(&path).unwrap();
+        for (text, why) in [
+            ("", "it is damaged"),
+            (&whole[..whole.len() / 2], "it is damaged"),
+            ("\u{1}[]", "it is damaged"),
+            (&whole.replace("\"version\":1", "\"version\":2"), "another version of tcam"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let unused = unused(&directories);
+            assert!(unused.contains(why) && unused.lines().count() == 1, "{text}: {unused}");
+        }
+        std::fs::write(&path, [255, 254]).unwrap();
+        assert!(unused(&directories).contains("it cannot be read (not text"));
         Symbols::remove(directory.path()).unwrap();
-        assert_eq!(Symbols::of(&needed, &directories).unread.len(), 1);
+        assert_eq!(unused(&directories), "");
     }
 }

@@ -7,6 +7,7 @@ receives that the line posted."""
 
 import argparse
 import collections
+import csv
 import json
 import os
 import pathlib
@@ -182,6 +183,32 @@ def stripped(arguments, mpi, program, place):
     check(posted == sum(counted.values()), f"{mpi}: {posted} receives, and not {counted}")
 
 
+def damaged(arguments):
+    """A file of lines that is damaged, cannot be read or is of another run is not used, and a sentence
+    says so. The lines are those of the program."""
+    program = compile_to("lines", runs.MPIS["mpich"] / "mpicc", "-g", "-I", SOURCES, SOURCES / "lines.c")
+    place, _ = record(arguments, "mpich", program)
+    lines = place / "sites.tcam"
+    of_other_run = lines.read_bytes()
+    place, counted = record(arguments, "mpich", program)
+    whole = lines.read_bytes()
+    cases = {
+        "it is damaged": (whole[:-1000], b"\0" * 100, b""),
+        "it is of another run": (of_other_run,),
+        "it cannot be read": (b"\xff\xfe", None),
+    }
+    for why, contents in cases.items():
+        for content in contents:
+            lines.unlink(missing_ok=True)
+            # A directory cannot be read, not even by root.
+            lines.mkdir() if content is None else lines.write_bytes(content)
+            sums, readings = groups(arguments, place)
+            check(by_line(sums) == counted, f"{why}: {by_line(sums)} and not {counted}")
+            said = [text for text in readings if f"sites.tcam is not used, because {why}" in text]
+            check(len(said) == 1, f"not said: {why}: {readings}")
+    lines.rmdir()
+
+
 def callers(arguments, mpi, program):
     """Calls in a wrapper are told apart by their callers. The numbers follow from the program."""
     place, _ = record(arguments, mpi, program, "--sites", "2")
@@ -321,6 +348,33 @@ def without(arguments):
     check(done.returncode == 0 and "no call sites are recorded" in done.stderr, done.stderr)
 
 
+def options(arguments):
+    """Options beside --by site, and several recordings of which one has no places."""
+    program = compile_to("lines", runs.MPIS["mpich"] / "mpicc", "-g", "-I", SOURCES, SOURCES / "lines.c")
+    place, counted = record(arguments, "mpich", program)
+    out, plain = PLACE / "csv", PLACE / "plain"
+    shutil.rmtree(out, ignore_errors=True)
+    done = tcam(arguments, "show", "--by", "site", "--format", "csv", "--out", out, place)
+    text = (out / "by-site.csv").read_text() if done.returncode == 0 else ""
+    sums = {line["site"]: int(line["prq_added"]) + int(line["umq_added"]) for line in csv.DictReader(text.splitlines())}
+    check(sums == groups(arguments, place)[0] and by_line(sums) == counted, f"csv: {sums}: {done.stderr}")
+    done = tcam(arguments, "show", "--by", "site", "--ppn", 2, place)
+    check(done.returncode != 0 and "--by has the queues of ranks" in done.stderr, f"--ppn: {done.stderr}")
+    shutil.rmtree(plain, ignore_errors=True)
+    tcam(arguments, "run", "--trace", plain, "--", *runs.launch_here("mpich", RANKS), program)
+    for format, text in {"text": "post at lines.c:6 (MPI_Irecv)", "csv": "2-recording/by-site.csv"}.items():
+        words = [f"--format={format}", *(["--out", out] if format == "csv" else [])]
+        done = tcam(arguments, "show", "--by", "site", *words, plain, place)
+        left_out = [line for line in done.stderr.splitlines() if line.endswith("it was recorded without --sites")]
+        check(done.returncode == 0 and text in done.stdout, f"{format} of two: {done.stdout}{done.stderr}")
+        check(len(left_out) == 1 and "plain" in left_out[0], f"{format}: not said: {done.stderr}")
+        done = tcam(arguments, "show", "--by", "site", *words, plain, plain)
+        check(done.returncode != 0 and "have no places" in done.stderr, f"{format} of none: {done.stderr}")
+    for words in (["run", "--sites", place, "--", "true"], ["run", "--sites", 17, "--", "true"]):
+        done = tcam(arguments, *words)
+        check(done.returncode != 0 and "--sites --trace DIR -- COMMAND" in done.stderr, f"{words}: {done.stderr}")
+
+
 def lost(arguments):
     """Ranks that lose LD_PRELOAD have no places. The command, the tables and the page say how many."""
     program = compile_to("lines", runs.MPIS["mpich"] / "mpicc", "-g", "-I", SOURCES, SOURCES / "lines.c")
@@ -393,6 +447,8 @@ def main():
     fds(arguments)
     senders(arguments)
     without(arguments)
+    damaged(arguments)
+    options(arguments)
     lost(arguments)
     contained(arguments)
     print(f"{time.monotonic() - started:.0f} s")

@@ -8,6 +8,7 @@
 //! elements. The context id comes last, because it means nothing to a user.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -18,7 +19,9 @@ use super::phases::Phases;
 use super::sites::{CallSites, MessagePlace};
 use super::{ElementClass, QueueKind, TimeWindow, fill};
 use crate::error::Error;
+use crate::results::columns::{TEXT, WHOLE};
 use crate::results::ranks::{named, ranges};
+use crate::results::{Cell, ColumnFile};
 use crate::text::{Sheet, count, percent, share, whole};
 use crate::traces::Trace;
 
@@ -214,6 +217,18 @@ impl Groups {
         sheet
     }
 
+    /// Writes a line for each group to `by-WHAT` in a directory, as CSV or Parquet.
+    pub(crate) fn write(&self, out: &Path, parquet: bool) -> Result<(), Error> {
+        let numbers = ["prq_at_mark", "prq_added", "umq_at_mark", "umq_added"];
+        let columns = [(self.by, TEXT)].into_iter().chain(numbers.map(|name| (name, WHOLE)));
+        let mut lines = ColumnFile::new(out, &format!("by-{}", self.by), parquet, columns)?;
+        for Group { name, prq, umq } in &self.groups {
+            let numbers = [prq.at_mark, prq.added, umq.at_mark, umq.added].map(Cell::from);
+            lines.add([Cell::from(name.as_str())].into_iter().chain(numbers))?;
+        }
+        lines.end()
+    }
+
     /// Returns the number of groups that have a line: at least [`FEW`] and at most [`LINES`], up to
     /// the last group with a share of [`SHARE`] of a queue.
     fn lines(&self) -> usize {
@@ -365,13 +380,12 @@ pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
         from.extend(any.then(|| "any source".to_owned()));
         let from = format!(" from {}", from.join(" and "));
         let rank = makeup.rank.map_or_else(String::new, |rank| format!(" of rank {rank}"));
-        Some(format!(
-            "{} of {} in the {}{rank} are {name}{from}, {}",
-            whole(count),
-            whole(filled.mark),
-            queue.name(),
-            moment(filled)
-        ))
+        let (of, are) = match (count, filled.mark) {
+            (1, 1) => ("The only element".to_owned(), "is"),
+            (1, mark) => (format!("1 of {}", whole(mark)), "is"),
+            (count, mark) => (format!("{} of {}", whole(count), whole(mark)), "are"),
+        };
+        Some(format!("{of} in the {}{rank} {are} {name}{from}, {}", queue.name(), moment(filled)))
     });
     sites.into_iter().chain(of_tags).chain(notes).collect()
 }

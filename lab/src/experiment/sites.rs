@@ -19,7 +19,7 @@ use super::endpoints::{Endpoints, tagged};
 use crate::error::Error;
 use crate::results::RunRecord;
 use crate::settings::Settings;
-use crate::symbols::{StackFrame, Symbols, Unread};
+use crate::symbols::{Directories, StackFrame, Symbols, Unread};
 use crate::text::{count, whole};
 use crate::traces::{Player, Trace, play};
 
@@ -68,10 +68,11 @@ struct Scanned {
 impl CallSites {
     /// Returns true if the traces were recorded with `--sites`, even if no rank has places.
     pub(crate) fn are_recorded(traces: &[Trace]) -> bool {
-        traces.iter().any(|trace| trace.header.sites)
-            || directories(traces)
-                .iter()
-                .any(|directory| RunRecord::beside(directory).is_some_and(|record| record.sites))
+        let is_of = |(directory, jobs): (&PathBuf, &BTreeSet<u64>)| {
+            let jobs = jobs.iter().copied().map(Some);
+            RunRecord::beside(directory).is_some_and(|record| record.sites && record.is_of(jobs))
+        };
+        traces.iter().any(|trace| trace.header.sites) || directories(traces).iter().any(is_of)
     }
 
     /// Returns the places of these traces; none if no places were recorded. Reads the traces once.
@@ -84,7 +85,8 @@ impl CallSites {
     pub(crate) fn write(traces: &[Trace], directory: &Path) -> Result<Vec<String>, Error> {
         Symbols::remove(directory)?;
         let Some((found, symbols)) = Self::with_symbols(traces)? else { return Ok(Vec::new()) };
-        symbols.write(directory)?;
+        let jobs = traces.iter().filter_map(|trace| trace.header.origin.job);
+        symbols.write(directory, jobs.collect())?;
         Ok(found.lacking)
     }
 
@@ -124,7 +126,7 @@ impl CallSites {
         let symbols = Symbols::of(&needed, &directories(&traces));
         found.names.push(UNKNOWN.to_owned());
         found.names.extend(places.iter().map(|place| name(place, &symbols)));
-        found.notes = notes(&places, &symbols);
+        found.notes = symbols.unused.iter().cloned().chain(notes(&places, &symbols)).collect();
         for (from, (trace, (of_sites, sent))) in
             (0..).zip(traces.iter().zip(of_traces.into_iter().zip(sent)))
         {
@@ -287,9 +289,14 @@ fn base(path: &str) -> &str {
     }
 }
 
-/// Returns the directories of these traces.
-fn directories(traces: &[Trace]) -> BTreeSet<PathBuf> {
-    traces.iter().filter_map(|trace| trace.path.parent().map(Path::to_owned)).collect()
+/// Returns the directories of these traces, with the jobs of the traces in each.
+fn directories(traces: &[Trace]) -> Directories {
+    let mut directories = Directories::new();
+    for trace in traces {
+        let directory = trace.path.parent().unwrap_or(Path::new("")).to_owned();
+        directories.entry(directory).or_default().extend(trace.header.origin.job);
+    }
+    directories
 }
 
 /// Returns a sentence for each reason why ranks have no places.

@@ -2,8 +2,10 @@
 //! `tcam show --format`: writes an experiment to files: pictures, a page of HTML, or its numbers for
 //! other programs.
 
+use std::cell::Cell;
 use std::path::Path;
 
+use super::tables::{self, NO_PLACES, Tables, WITHOUT_PLACES};
 use crate::error::Error;
 use crate::experiment::{
     Experiment, Inputs, Keep, Material, export, figures, operations, page, repeated,
@@ -73,6 +75,32 @@ pub(super) fn html(from: &Inputs, placed: &Placed, out: &Path) -> Result<u8, Err
         println!("{}", out.display());
     }
     Ok(experiments.iter().map(|experiment| experiment.code(from.take)).max().unwrap_or(0))
+}
+
+/// Writes the groups of `--by` to the directory `out`, as CSV or Parquet. Returns 0, or 3 if results
+/// are incomplete.
+pub(super) fn groups(
+    from: &Inputs,
+    tables: &Tables,
+    out: &Path,
+    parquet: bool,
+) -> Result<u8, Error> {
+    file::check_kind(out, &[], "give a directory; --format says csv or parquet")?;
+    output_directory::check(out)?;
+    let is_written = Cell::new(false);
+    let code = repeated::write_each(from, Keep::Shown, out, |experiment, out| {
+        if tables.has_groups(experiment) {
+            is_written.set(true);
+            tables::write_groups(experiment, tables, out, parquet)?;
+        } else {
+            eprintln!("{}: {WITHOUT_PLACES}", out.display());
+        }
+        Ok(experiment.code(from.take))
+    })?;
+    if !is_written.get() {
+        fail!("{NO_PLACES}");
+    }
+    Ok(code)
 }
 
 /// Writes the numbers to the directory `out`, as CSV or Parquet; `qstat` is the prefix of the names

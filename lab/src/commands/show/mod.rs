@@ -64,6 +64,8 @@ use crate::traces::Placed;
 /// marks a thread of the provider, and `cpu_ns` is the processor time that the thread had taken
 /// (trace_sends=on). `bytes` is the length of a message, or of the buffer of a receive.
 ///
+/// With --by, csv and parquet write by-WHAT.csv instead, with a line for each group.
+///
 /// From traces these formats also write the queue statistics that LogGOPSim's tools read. In
 /// PREFIX-rq-hit.data, -rq-miss.data, -uq-hit.data and -uq-miss.data a rank has a line with
 /// `depth,time` (ns) of each search. Searches of the PRQ (rq) or UMQ (uq) found something (hit) or
@@ -169,6 +171,9 @@ pub(crate) fn show(arguments: &Show) -> Result<u8, Error> {
         Format::Csv | Format::Parquet => {
             let parquet = format == Format::Parquet;
             let out = or(if parquet { "tcam-parquet" } else { "tcam-csv" });
+            if tables.by.is_some() {
+                return files::groups(sources, tables, out, parquet);
+            }
             files::numbers(sources, out, parquet, qstat.as_deref().unwrap_or("qstat"))
         }
         Format::Plot => files::pictures(sources, or("tcam-plot"), &["svg", "png"]),
@@ -196,8 +201,15 @@ impl Show {
         let for_text = ("without --format", [Format::Text, Format::Json].contains(&format));
         let for_html = ("with --format html", format == Format::Html);
         let is_numbers = [Format::Csv, Format::Parquet].contains(&format);
-        let for_numbers = ("with --format csv or parquet", is_numbers);
+        let for_numbers = ("with --format csv or parquet", is_numbers && tables.by.is_none());
+        let for_groups = ("without --format, or with csv or parquet", for_text.1 || is_numbers);
         let always = ("without --live", true);
+        if tables.by.is_some() && (placed.ppn.is_some() || placed.placement.is_some()) {
+            fail!(
+                "--ppn, --placement: --by has the queues of ranks, and no queues of a NIC; without \
+                 --by, --format html has the need of a NIC, and so does `tcam answer`"
+            );
+        }
         for (option, given, (only, fits)) in [
             ("DIR|FILE", !sources.names.is_empty(), always),
             ("--format", self.format.is_some(), always),
@@ -205,7 +217,7 @@ impl Show {
             ("--partial", take.partial, always),
             ("--all", tables.all, ("without --against", against.against.is_none())),
             ("--all", tables.all, for_text),
-            ("--by", tables.by.is_some(), for_text),
+            ("--by", tables.by.is_some(), for_groups),
             ("--against", against.against.is_some(), for_text),
             ("--json", json.is_given(), ("without --format", format == Format::Text)),
             ("--ppn", placed.ppn.is_some(), for_html),
@@ -251,6 +263,7 @@ mod tests {
             ("x --format plot --out y", Format::Plot),
             ("x --against y --fail-above 3", Format::Text),
             ("x --ppn 4 --format html", Format::Html),
+            ("x --by tag --format csv", Format::Csv),
         ] {
             assert_eq!(format(words), Ok(expected), "{words}");
         }
@@ -258,7 +271,8 @@ mod tests {
             ("x --out y", "--out: give the --format"),
             ("x --ppn 4", "--ppn: goes only with --format html"),
             ("x --qstat q --format html", "--qstat: goes only with --format csv or parquet"),
-            ("x --by tag --format csv", "--by: goes only without --format"),
+            ("x --by tag --format html", "--by: goes only without --format, or with csv"),
+            ("x --by tag --ppn 4", "--by has the queues of ranks, and no queues of a NIC"),
             ("x --format text --out y", "--out: goes only with another --format"),
             ("x --json y --format json", "--json: goes only without --format"),
             ("x --fail-above 3", "--against"),

@@ -2,7 +2,7 @@
 //! `tcam show`: prints the tables of an experiment, by rank, by origin of the elements, or by
 //! thread.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use nic::plain::plain;
@@ -44,6 +44,20 @@ pub(crate) struct Tables {
     to: Option<f64>,
 }
 
+/// Error if no recording has places.
+pub(super) const NO_PLACES: &str =
+    "--by site: these traces have no places; `tcam run --sites --trace DIR` records them";
+
+/// Message on one of several recordings.
+pub(super) const WITHOUT_PLACES: &str = "left out, because it was recorded without --sites";
+
+impl Tables {
+    /// Returns false if places are wanted that were not recorded.
+    pub(super) fn has_groups(&self, experiment: &Experiment) -> bool {
+        self.by != Some(By::Site) || CallSites::are_recorded(&experiment.traces)
+    }
+}
+
 /// Prints the tables, or their numbers as JSON. Returns 0, or 3 if results are incomplete.
 pub(super) fn show(sources: &Inputs, tables: &Tables, json: &Json) -> Result<u8, Error> {
     json.check()?;
@@ -63,7 +77,12 @@ pub(super) fn show(sources: &Inputs, tables: &Tables, json: &Json) -> Result<u8,
         None => experiments.iter().map(Experiment::need).collect::<Result<Vec<_>, _>>()?,
     };
     let (mut recordings, mut code) = (Vec::new(), 0);
+    let leaves_out = experiments.iter().any(|experiment| tables.has_groups(experiment));
     for ((name, experiment), need) in names.into_iter().zip(&experiments).zip(&needs) {
+        if leaves_out && !tables.has_groups(experiment) {
+            eprintln!("{}: {WITHOUT_PLACES}", name.unwrap_or_default());
+            continue;
+        }
         if let Some(name) = name.as_ref().filter(|_| !json.takes_output()) {
             println!("{}{name}:", if recordings.is_empty() { "" } else { "\n" });
         }
@@ -212,6 +231,34 @@ impl GroupsBy {
     }
 }
 
+/// Fails if the recording does not have what `--by` needs.
+fn check_by(experiment: &Experiment, by: By) -> Result<(), Error> {
+    if experiment.traces.is_empty() {
+        fail!("--by: takes traces, of `tcam run --trace`: reports do not have each operation");
+    }
+    if by == By::Site && !CallSites::are_recorded(&experiment.traces) {
+        fail!("{NO_PLACES}");
+    }
+    Ok(())
+}
+
+/// Writes the groups of one recording to a directory, as CSV or Parquet.
+pub(super) fn write_groups(
+    experiment: &Experiment,
+    tables: &Tables,
+    out: &Path,
+    parquet: bool,
+) -> Result<(), Error> {
+    let Some(by) = tables.by else { return Ok(()) };
+    let window = window(tables)?;
+    check_by(experiment, by)?;
+    let GroupsBy::Groups(groups) = GroupsBy::of(experiment, by, window)? else {
+        fail!("--by phase and --by thread: go only without --format; --json FILE has the numbers");
+    };
+    groups.readings.iter().for_each(|reading| eprintln!("{reading}"));
+    groups.write(out, parquet)
+}
+
 /// Prints the groups or threads of one recording. Returns its JSON.
 fn print_by(
     json: &Json,
@@ -219,14 +266,7 @@ fn print_by(
     by: By,
     window: TimeWindow,
 ) -> Result<NumbersBy, Error> {
-    if experiment.traces.is_empty() {
-        fail!("--by: takes traces, of `tcam run --trace`: reports do not have each operation");
-    }
-    if by == By::Site && !CallSites::are_recorded(&experiment.traces) {
-        fail!(
-            "--by site: these traces have no places; `tcam run --sites --trace DIR` records them"
-        );
-    }
+    check_by(experiment, by)?;
     let groups = GroupsBy::of(experiment, by, window)?;
     let lack = experiment.lack_of_traces().or_else(|| experiment.sum.lack());
     let (sheets, readings) = groups.sheets();
