@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Writes the trampolines: one for each name of each function of MPI that can post a receive or
 //! send a message. A call that waits counts, because collective operations go on inside it. Those of
-//! functions with large counts are in a library of their own (`large`).
+//! functions that Open MPI lacks are in another library (`large`).
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -43,21 +43,32 @@ Testsome Wait Waitall Waitany Waitsome Win_allocate Win_allocate_shared Win_comp
 Win_create_dynamic Win_fence Win_flush Win_flush_all Win_flush_local Win_flush_local_all
 Win_free Win_lock Win_lock_all Win_post Win_set_info Win_start Win_test Win_unlock Win_unlock_all Win_wait";
 
+/// Functions of MPICH and Intel MPI that other MPIs lack, without `MPIX_`. Those of Open MPI 5 are
+/// missing, because mpi4py calls `MPIX_Comm_agree` if it finds that name, and Open MPI 4 lacks it.
+const EXTENSIONS: &str = "
+Allreduce_enqueue Comm_agree Comm_failure_ack Comm_failure_get_acked Comm_get_failed Comm_revoke
+Comm_shrink Get_notify Irecv_enqueue Isend_enqueue Put_notify Recv_enqueue Request_is_complete
+Send_enqueue Stream_comm_create Stream_comm_create_multiplex Stream_irecv Stream_isend
+Stream_progress Stream_recv Stream_send Threadcomm_finish Threadcomm_free Threadcomm_init
+Threadcomm_start Wait_enqueue Waitall_enqueue Win_create_notify Win_free_notify Win_get_notify
+Win_get_notify_request Win_set_notify";
+
 /// Returns the names of a function: in C with counts of both sizes, and in Fortran as gfortran,
 /// ifx and flang call it from `mpif.h`, `mpi` and `mpi_f08` of MPICH, Intel MPI and Open MPI.
-fn names(function: &str) -> [String; 10] {
-    let lower = function.to_lowercase();
+fn names(prefix: &str, function: &str) -> [String; 10] {
+    let name = format!("{prefix}_{function}");
+    let lower = name.to_lowercase();
     [
-        format!("MPI_{function}"),
-        format!("MPI_{function}_c"),
-        format!("PMPI_{function}"),
-        format!("PMPI_{function}_c"),
-        format!("mpi_{lower}_"),
-        format!("pmpi_{lower}_"),
-        format!("mpi_{lower}_f08_"),
-        format!("pmpi_{lower}_f08_"),
-        format!("mpi_{lower}_f08ts_"),
-        format!("mpi_{lower}_c_f08ts_"),
+        name.clone(),
+        format!("{name}_c"),
+        format!("P{name}"),
+        format!("P{name}_c"),
+        format!("{lower}_"),
+        format!("p{lower}_"),
+        format!("{lower}_f08_"),
+        format!("p{lower}_f08_"),
+        format!("{lower}_f08ts_"),
+        format!("{lower}_c_f08ts_"),
     ]
 }
 
@@ -65,17 +76,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut list, mut functions, mut trampolines) = (String::new(), String::new(), String::new());
     let is_large = std::env::var("CARGO_PKG_NAME")?.ends_with("large");
     let mut slot = 0;
-    for function in FUNCTIONS.split_whitespace() {
-        writeln!(functions, "c\"MPI_{function}\",")?;
-        for name in names(function) {
+    let standard = FUNCTIONS.split_whitespace().map(|function| ("MPI", function));
+    let extensions = EXTENSIONS.split_whitespace().map(|function| ("MPIX", function));
+    for (prefix, function) in standard.chain(extensions) {
+        writeln!(functions, "c\"{prefix}_{function}\",")?;
+        for name in names(prefix, function) {
             writeln!(list, "c\"{name}\",")?;
-            if is_large == (name.ends_with("_c") || name.contains("_c_f08")) {
+            let is_of_large = prefix == "MPIX" || name.ends_with("_c") || name.contains("_c_f08");
+            if is_large == is_of_large {
                 writeln!(trampolines, "trampoline!({name}, {slot});")?;
             }
             slot += 1;
         }
     }
-    let count = FUNCTIONS.split_whitespace().count();
+    let count = FUNCTIONS.split_whitespace().chain(EXTENSIONS.split_whitespace()).count();
     let names = format!(
         "/// Names by number.\n\
          pub(crate) static NAMES: [&CStr; {slot}] = [\n{list}];\n\

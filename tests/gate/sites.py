@@ -161,6 +161,21 @@ def own_library(arguments, mpi, cc):
     check(found == {f"post_{size}": 50 * RANKS for size in (16, 24, 40, 56)}, f"{mpi}, frames: {found}")
 
 
+def extensions(arguments):
+    """Functions with the prefix MPIX_. The numbers follow from the program."""
+    cc = runs.MPIS["mpich"] / "mpicc"
+    library = compile_to("libmpi_streams.so", cc, "-g", "-shared", "-fPIC", SOURCES / "streams.c")
+    program = compile_to(
+        "extensions", cc, "-g", "-I", SOURCES, SOURCES / "extensions.c", library, f"-Wl,-rpath,{library.parent}"
+    )
+    place, _ = record(arguments, "mpich", program)
+    sums, _ = groups(arguments, place)
+    found = {name.split("(")[1][:-1]: count for name, count in sums.items() if "extensions.c" in name}
+    functions = ["MPI_Irecv", "MPIX_Stream_irecv", "MPIX_Irecv_enqueue"]
+    check({found.get(name) for name in functions} == {RANKS * 20 * (RANKS - 1)}, f"MPIX: {sums}")
+    check(len([name for name in sums if "(MPIX_Stream_irecv)" in name]) == 2, f"MPIX, large counts: {sums}")
+
+
 def stripped(arguments, mpi, program, place):
     """A program without symbols, and one that has changed or is gone since its recording."""
     # The lines are in the directory of the recording.
@@ -445,6 +460,7 @@ def main():
     python(arguments)
     many(arguments)
     fds(arguments)
+    extensions(arguments)
     senders(arguments)
     without(arguments)
     damaged(arguments)

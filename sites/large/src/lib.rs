@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `libtcam-sites-large.so`: the trampolines of functions with large counts, such as `MPI_Irecv_c`,
-//! which lead into `libtcam-sites.so`. A program may check whether its MPI has such a function, as
-//! mpi4py does. So `tcam run --sites` preloads this library only for an MPI that has them.
+//! and of extensions, such as `MPIX_Stream_irecv`, which lead into `libtcam-sites.so`. A program may
+//! check whether its MPI has such a function, as mpi4py does. So `tcam run --sites` preloads this
+//! library only for MPICH and Intel MPI, which have most of them.
 //!
 //! It uses nothing of the standard library. If it is built with `panic = "abort"`, as for the wheel,
 //! it does without it, and is a seventh as large.
