@@ -3,18 +3,16 @@
 //! beside the traces, so that a recording can be read on another machine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{BufReader, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use addr2line::fallible_iterator::FallibleIterator as _;
-use addr2line::gimli::{self, EndianSlice, RunTimeEndian};
 use host::modules::build_id;
 use host::regular;
 use nic::plain::plain;
 use nic::trace::Module;
 use object::read::ReadCache;
-use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _};
+use object::{Object as _, ObjectSegment as _, ObjectSymbol as _};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -171,40 +169,60 @@ impl Stored {
 /// Returns the frames at these offsets in a module.
 fn frames_in(module: &Module, offsets: &BTreeSet<u64>) -> Result<Frames, Unread> {
     let path = Path::new(&module.path);
-    // A path from a trace may name a pipe, which is not opened.
-    let content = ReadCache::new(regular::open(path).map_err(|_| Unread::Absent)?);
-    let image = Image::of(&content).ok_or(Unread::Absent)?;
+    let image = Image::of(path).ok_or(Unread::Absent)?;
     if build_id(path) != module.build_id {
         return Err(Unread::Changed);
     }
-    let debug = debug_file(&module.build_id).map(ReadCache::new);
-    let debug = debug.as_ref().and_then(Image::of);
+    let debug = debug_file(module, &image).and_then(|path| Image::of(&path));
+    let images = || debug.iter().chain([&image]);
     let at = |&offset: &u64| {
         // The address of a return is behind the call.
         let address = image.address(offset)?.checked_sub(1)?;
-        let symbol = || image.symbol(address).map(short_name);
-        let mut frames = debug.as_ref().map(|debug| debug.frames_at(address)).unwrap_or_default();
-        if frames.is_empty() {
-            frames = image.frames_at(address);
-        }
+        let symbol = || images().find_map(|image| image.symbol(address)).map(short_name);
+        let found = images().map(|image| image.frames_at(address));
+        let mut frames = found.into_iter().find(|frames| !frames.is_empty()).unwrap_or_default();
         match frames.last_mut() {
-            // Functions with the same code may share the debug information of one of them.
-            Some(last) if last.function.is_none() => last.function = symbol(),
+            // Functions with the same code may share the debug information of one of them, and the
+            // function of a lambda has no full name there.
+            Some(last) if last.function.as_deref().is_none_or(is_lambda) => {
+                last.function = symbol().or(last.function.take());
+            }
             Some(_) => {}
             None => frames.extend(
                 symbol().map(|name| StackFrame { function: Some(name), ..StackFrame::default() }),
             ),
         }
+        // A lambda that the compiler put into another function has no symbol.
+        let names = frames.iter_mut().filter_map(|frame| frame.function.as_mut());
+        names.filter(|name| is_lambda(name)).for_each(|name| *name = "{lambda}".to_owned());
         Some((offset, frames))
     };
     Ok(offsets.iter().filter_map(at).collect())
 }
 
-/// Returns the file with the debug information that a distribution keeps apart, if it is installed.
-fn debug_file(build_id: &str) -> Option<BufReader<File>> {
-    let (first, rest) = build_id.split_at_checked(2)?;
-    let path = Path::new("/usr/lib/debug/.build-id").join(first).join(format!("{rest}.debug"));
-    regular::open(&path).ok()
+/// Name of the function of a lambda; a template has parameters behind it.
+const CALL_OPERATOR: &str = "operator()";
+
+/// Returns true for the name of a lambda's function without that of the function that contains it.
+fn is_lambda(name: &str) -> bool {
+    name.starts_with(CALL_OPERATOR)
+}
+
+/// Returns the file with the debug information that a distribution or the user keeps apart: by the
+/// build id, or by the name in the program (`.gnu_debuglink`). Its build id must be that of the
+/// program.
+fn debug_file(module: &Module, image: &Image) -> Option<PathBuf> {
+    const SYSTEM: &str = "/usr/lib/debug";
+    let (first, rest) = module.build_id.split_at_checked(2)?;
+    let by_id = Path::new(SYSTEM).join(".build-id").join(first).join(format!("{rest}.debug"));
+    let beside = || {
+        let (directory, name) = (Path::new(&module.path).parent()?, image.debug_link.as_ref()?);
+        let in_system = Path::new(SYSTEM).join(directory.strip_prefix("/").ok()?);
+        let places = [directory.to_owned(), directory.join(".debug"), in_system];
+        Some(places.map(|place| place.join(name)))
+    };
+    let files = [by_id].into_iter().chain(beside().into_iter().flatten());
+    files.into_iter().find(|file| build_id(file) == module.build_id)
 }
 
 /// Returns the name of a function without the parameters of C++ and the mangling of Fortran.
@@ -220,7 +238,13 @@ fn short_name(name: &str) -> String {
         return method;
     }
     let name = name.split(" [clone").next().unwrap_or(name).trim_end_matches(" const");
-    if !name.ends_with(')') {
+    // Not a function that has a lambda as an argument.
+    if let Some((function, rest)) = name.rsplit_once("::{lambda(")
+        && rest.split_once('}').is_some_and(|(_, rest)| rest.starts_with("::operator()"))
+    {
+        return format!("{}::{{lambda}}", short_name(without_result(function)));
+    }
+    if !name.ends_with(')') || name.ends_with(CALL_OPERATOR) {
         return name.to_owned();
     }
     let mut depth = 0;
@@ -228,9 +252,17 @@ fn short_name(name: &str) -> String {
         depth += i32::from(char == ')') - i32::from(char == '(');
         depth == 0
     });
-    // A template has its result before its name.
-    let called = name[..open.unwrap_or(name.len())].trim();
-    called.to_owned()
+    without_result(name[..open.unwrap_or(name.len())].trim()).to_owned()
+}
+
+/// Returns the name of a function without the type of its result, which the name of a template has.
+fn without_result(name: &str) -> &str {
+    let mut depth = 0;
+    let start = name.rfind(|char| {
+        depth += i32::from(")>}".contains(char)) - i32::from("(<{".contains(char));
+        depth == 0 && char == ' '
+    });
+    start.filter(|_| !name.contains("operator")).map_or(name, |at| &name[at + 1..])
 }
 
 /// Returns the name of a method in a module that Cython compiled: `mpi4py.MPI.Comm.Irecv` for
@@ -256,35 +288,24 @@ fn cython_name(name: &str) -> Option<String> {
     }
 }
 
-/// A program or library.
-struct Image<'a> {
+/// A program or library, or its debug information.
+struct Image {
     /// Offset in the file, length, and address of each segment.
     segments: Vec<[u64; 3]>,
     /// Address, length and name of each function with a symbol.
     functions: Vec<(u64, u64, String)>,
-    lines: addr2line::Context<EndianSlice<'a, RunTimeEndian>>,
+    /// Name of the file with the debug information.
+    debug_link: Option<String>,
+    lines: addr2line::Loader,
 }
 
-impl<'a> Image<'a> {
+impl Image {
     /// Reads a file. Returns `None` if it is no program or library.
-    fn of(content: &'a ReadCache<BufReader<File>>) -> Option<Self> {
-        let file = object::File::parse(content).ok()?;
-        let endian = match file.is_little_endian() {
-            true => RunTimeEndian::Little,
-            false => RunTimeEndian::Big,
-        };
-        let section = |id: gimli::SectionId| {
-            let section = file.section_by_name(id.name());
-            // Compressed sections are not read.
-            let is_plain = |section: &object::Section<'_, '_, _>| {
-                let range = section.compressed_file_range();
-                range.is_ok_and(|range| range.format == object::CompressionFormat::None)
-            };
-            let bytes = section.filter(is_plain).and_then(|section| section.data().ok());
-            let bytes = bytes.unwrap_or_default();
-            Ok::<_, gimli::Error>(EndianSlice::new(bytes, endian))
-        };
-        let lines = addr2line::Context::from_dwarf(gimli::Dwarf::load(section).ok()?).ok()?;
+    fn of(path: &Path) -> Option<Self> {
+        // A path from a trace may name a pipe, which is not opened.
+        let content = ReadCache::new(regular::open(path).ok()?);
+        let file = object::File::parse(&content).ok()?;
+        let lines = addr2line::Loader::new(path).ok()?;
         let segment = |segment: object::Segment<'_, '_, _>| {
             let (offset, length) = segment.file_range();
             [offset, length, segment.address()]
@@ -296,7 +317,9 @@ impl<'a> Image<'a> {
         };
         let segments = file.segments().map(segment).collect();
         let functions = file.symbols().chain(file.dynamic_symbols()).filter_map(function).collect();
-        Some(Self { segments, functions, lines })
+        let debug_link = file.gnu_debuglink().ok().flatten();
+        let debug_link = debug_link.and_then(|(name, _)| String::from_utf8(name.to_vec()).ok());
+        Some(Self { segments, functions, debug_link, lines })
     }
 
     /// Returns the address of an offset in the file.
@@ -315,10 +338,9 @@ impl<'a> Image<'a> {
         self.functions.iter().find(of).map(|(.., name)| name.as_str())
     }
 
-    /// Returns the frames at an address; empty without debug information, or if it is in a file that
-    /// the compiler split off (`-gsplit-dwarf`).
+    /// Returns the frames at an address; empty without debug information.
     fn frames_at(&self, address: u64) -> Vec<StackFrame> {
-        let Ok(frames) = self.lines.find_frames(address).skip_all_loads() else {
+        let Ok(frames) = self.lines.find_frames(address) else {
             return Vec::new();
         };
         let frame = |frame: addr2line::Frame<'_, _>| {
@@ -348,6 +370,14 @@ mod tests {
             ("_ZNK4halo4Comm5irecvEi", "halo::Comm::irecv"),
             ("_ZN12_GLOBAL__N_14postEi", "(anonymous namespace)::post"),
             ("main", "main"),
+            ("operator()", "operator()"),
+            ("_ZZ4mainENKUlvE_clEv", "main::{lambda}"),
+            ("_ZZN4halo4postEiENKUlRiE_clES0_", "halo::post::{lambda}"),
+            ("_ZZN4halo4postEiENKUlRT_E0_clIiEEDaS1_", "halo::post::{lambda}"),
+            ("_ZZ4mainENKUlT_E0_clIiEEDaS_", "main::{lambda}"),
+            ("_ZZN4halo4postEiENK5LocalclERi", "halo::post(int)::Local::operator()"),
+            ("_Z4callIZ4mainEUlvE_EvT_", "call<main::{lambda()#1}>"),
+            ("_ZNK4halo4CommcvT_IbEEv", "halo::Comm::operator bool<bool>"),
             ("__pyx_pw_6mpi4py_3MPI_4Comm_79Irecv", "mpi4py.MPI.Comm.Irecv"),
             ("__pyx_f_6mpi4py_3MPI_bootstrap", "mpi4py.MPI.bootstrap"),
             ("__pyx_pw_", "__pyx_pw_"),

@@ -176,6 +176,41 @@ def extensions(arguments):
     check(len([name for name in sums if "(MPIX_Stream_irecv)" in name]) == 2, f"MPIX, large counts: {sums}")
 
 
+def lambdas(arguments):
+    """Lambdas have the name of the function that contains them."""
+    words = ["-g", "-O2", "-I", SOURCES, SOURCES / "lambdas.cpp", "-lstdc++"]
+    program = compile_to("lambdas", runs.MPIS["mpich"] / "mpicc", *words)
+    sums, _ = groups(arguments, record(arguments, "mpich", program)[0])
+    found = {name.split(" at ")[0]: count for name, count in sums.items() if "MPI_Irecv" in name}
+    each = RANKS * 20 * (RANKS - 1)
+    check(found == {"halo::exchange::{lambda}": each, "main::{lambda}": each, "{lambda}": each}, f"lambdas: {sums}")
+
+
+def apart(arguments):
+    """Debug information in another file, or compressed. A file of another program is not used."""
+    cc = runs.MPIS["mpich"] / "mpicc"
+    source = ["-O2", "-I", SOURCES, SOURCES / "lines.c"]
+    expected = by_line(groups(arguments, record(arguments, "mpich", compile_to("lines", cc, "-g", *source))[0])[0])
+    for option in ("-gz", "-gsplit-dwarf"):
+        program = compile_to("lines", cc, "-g", option, *source)
+        found = by_line(groups(arguments, record(arguments, "mpich", program)[0])[0])
+        check(expected and found == expected, f"{option}: {found} and not {expected}")
+    debug, folder = PLACE / "lines.debug", PLACE / ".debug"
+    folder.mkdir(exist_ok=True)
+    for place in (debug, folder / debug.name):
+        program = compile_to("lines", cc, "-g", *source)
+        subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+        subprocess.run(["objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", program], check=True)
+        debug.rename(place)
+        found = by_line(groups(arguments, record(arguments, "mpich", program)[0])[0])
+        check(found == expected, f"{place}: {found} and not {expected}")
+        compile_to("lines", cc, "-g", "-O0", *source[1:])
+        subprocess.run(["objcopy", "--strip-all", f"--add-gnu-debuglink={place}", program], check=True)
+        found = by_line(groups(arguments, record(arguments, "mpich", program)[0])[0])
+        check(not found, f"{place} of another program: {found}")
+        place.unlink()
+
+
 def stripped(arguments, mpi, program, place):
     """A program without symbols, and one that has changed or is gone since its recording."""
     # The lines are in the directory of the recording.
@@ -461,6 +496,8 @@ def main():
     many(arguments)
     fds(arguments)
     extensions(arguments)
+    lambdas(arguments)
+    apart(arguments)
     senders(arguments)
     without(arguments)
     damaged(arguments)

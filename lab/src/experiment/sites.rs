@@ -352,9 +352,7 @@ fn notes(places: &[Place], symbols: &Symbols) -> Vec<String> {
                 "{file} is a module of Python: places are those of the module, and the lines of \
                  Python are unknown"
             ),
-            None => format!(
-                "Lines of {file} are unknown: it has no debug information (-g), or compressed one"
-            ),
+            None => format!("Lines of {file} are unknown: it has no debug information (-g)"),
         }
     };
     // Without a build id, a program that was compiled again is not recognised.
