@@ -62,15 +62,18 @@ impl Flow {
         Self { receive_ids: params.receive_ids, ..flow }
     }
 
-    /// Fails with `ENOSPC` if the endpoint has no ID for another receive beside those that are
-    /// posted.
+    /// Returns whether receives need IDs, of which there is a limited number.
     #[inline(always)]
-    pub(crate) fn check_ids(&self, posted: impl Fn() -> usize) -> Result<(), Errno> {
-        if self.receive_ids == 0 || posted() < self.receive_ids { Ok(()) } else { self.no_id() }
+    pub(crate) fn needs_ids(&self) -> bool {
+        self.receive_ids > 0
     }
 
+    /// Fails with `ENOSPC` if there is no ID for another receive beside those that are posted.
     #[cold]
-    fn no_id(&self) -> Result<(), Errno> {
+    pub(crate) fn check_ids(&self, posted: usize) -> Result<(), Errno> {
+        if posted < self.receive_ids {
+            return Ok(());
+        }
         tracing::error!(
             "{} receives are posted, and there is no ID for another one (FI_TCAM_RECEIVE_IDS): on \
              the NIC the program would wait here for ever; `tcam settings` says what to set",
@@ -168,8 +171,8 @@ mod tests {
     #[test]
     fn a_receive_without_an_id_fails() {
         let flow = Flow { receive_ids: 3, ..Flow::new(10, false) };
-        assert_eq!([2, 3, 4].map(|posted| flow.check_ids(|| posted).is_ok()), [true, false, false]);
-        assert_eq!(Flow::new(10, true).check_ids(|| usize::MAX), Ok(()));
+        assert_eq!([2, 3, 4].map(|posted| flow.check_ids(posted).is_ok()), [true, false, false]);
+        assert!(flow.needs_ids() && !Flow::new(10, true).needs_ids());
     }
 
     #[test]

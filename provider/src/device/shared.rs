@@ -210,8 +210,11 @@ impl LockedDevice {
     /// See [`Flow::check_ids`].
     #[inline(always)]
     fn check_ids(&self) -> Result<()> {
-        let posted = || self.device.tagged.posted() + self.device.msg.posted();
-        self.receives.flow.check_ids(posted)
+        let LockedDevice { device, receives } = self;
+        if receives.flow.needs_ids() {
+            receives.flow.check_ids(device.tagged.posted() + device.msg.posted())?;
+        }
+        Ok(())
     }
 }
 
