@@ -5,7 +5,7 @@
 //! ```text
 //! each step makes a service on each NIC, whose limits hold for each engine:
 //!   most     = min(max_les, 16384)
-//!   reserved = min(res_les, or def_les * processors of the step; most)
+//!   reserved = min(res_les, or def_les * depth, or def_les * processors of the step; most)
 //!   a step may use min(most, reserved + what no service has reserved)
 //! a NIC has 16 pools of list entries; one is shared by the services that reserve none
 //! ```
@@ -27,8 +27,8 @@ const POOLS: u64 = 15;
 /// The options for Slurm.
 #[derive(Clone, Debug, Args)]
 pub(super) struct OfSlurm {
-    /// Slurm's configuration (slurm.conf), or a job script with `--network=`: def_les, res_les and
-    /// max_les of FILE decide how many list entries a job may use.
+    /// Slurm's configuration (slurm.conf), or a job script with `--network=`: def_les, res_les,
+    /// max_les and depth of FILE decide how many list entries a job may use.
     #[arg(long, value_name = "FILE")]
     site: Option<PathBuf>,
 
@@ -46,8 +46,9 @@ pub(super) struct OfSlurm {
 pub(super) struct Limits {
     /// The file that has the limits.
     file: String,
-    /// Processors of a step on a node.
-    cpus: u64,
+    /// Processors of a step on a node, or the depth that stands for them; `None` if they do not
+    /// count.
+    cpus: Option<u64>,
     steps: u64,
     /// Entries that each step reserves.
     pub(super) reserved: u64,
@@ -55,9 +56,6 @@ pub(super) struct Limits {
     most: u64,
     /// Entries that no step has reserved.
     shared: u64,
-    /// True if `reserved` is that of each processor times the processors.
-    #[serde(skip)]
-    is_by_cpu: bool,
 }
 
 /// What a file says.
@@ -66,60 +64,81 @@ struct Site {
     def_les: Option<u64>,
     res_les: Option<u64>,
     max_les: Option<u64>,
+    depth: Option<u64>,
     /// Numbers of processors of nodes.
     cpus: BTreeSet<u64>,
 }
 
-/// Returns the values of `NAME=VALUE` in a line. Slurm does not distinguish capital letters.
-fn values<'a>(line: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
-    let words = line.split(|char: char| char.is_whitespace() || ",\"'".contains(char));
-    // `SwitchParameters=def_les=16` and `--network=def_les=16` are one word.
-    words.filter_map(move |word| {
-        let (before, value) = word.rsplit_once('=')?;
-        let own = before.rsplit('=').next().unwrap_or(before);
-        own.eq_ignore_ascii_case(name).then_some(value)
-    })
+/// Returns the parameters for a switch in a line: those of `SwitchParameters=` in slurm.conf, where
+/// capital letters do not matter, and of `--network` of sbatch and srun.
+fn of_switch(line: &str) -> Vec<(&str, &str)> {
+    let (mut words, mut all) = (line.split_whitespace(), Vec::new());
+    while let Some(word) = words.next() {
+        let list = match word.split_once('=') {
+            Some((name, list)) if name.eq_ignore_ascii_case("SwitchParameters") => Some(list),
+            Some(("--network", list)) => Some(list),
+            None if word == "--network" => words.next(),
+            _ => None,
+        };
+        let parameters = list.unwrap_or("").trim_matches(['"', '\'']).split(',');
+        all.extend(parameters.filter_map(|parameter| parameter.split_once('=')));
+    }
+    all
+}
+
+/// Returns the lines of a text without comments, each with the number of its first line. A comment of
+/// `sbatch` is none, and a line goes on after a backslash at its end.
+fn lines(text: &str) -> Vec<(usize, String)> {
+    let (mut lines, mut goes_on) = (Vec::<(usize, String)>::new(), false);
+    for (number, line) in (1..).zip(text.lines()) {
+        let is_of_sbatch = line.trim_start().starts_with("#SBATCH");
+        let line = if is_of_sbatch { line } else { line.split('#').next().unwrap_or("") };
+        let part = line.strip_suffix('\\');
+        let text = part.unwrap_or(line);
+        match lines.last_mut().filter(|_| goes_on) {
+            Some((_, last)) => last.push_str(text.trim_start()),
+            None => lines.push((number, text.to_owned())),
+        }
+        goes_on = part.is_some();
+    }
+    lines
 }
 
 impl Site {
-    /// Reads a file. Comments count only if they are those of `sbatch`.
     fn read(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
         let mut site = Self::default();
-        for (number, line) in (1..).zip(text.lines()) {
-            let is_of_sbatch = line.trim_start().starts_with("#SBATCH");
-            let line = if is_of_sbatch { line } else { line.split('#').next().unwrap_or("") };
+        for (number, line) in lines(&text) {
             let parse = |name: &str, value: &str| {
                 value.parse::<u64>().map_err(|_| {
                     let place = format!("{}: line {number}", path.display());
                     message!("{place}: {name}={value}: a whole number is expected")
                 })
             };
-            for (name, limit) in [
-                ("def_les", &mut site.def_les),
-                ("res_les", &mut site.res_les),
-                ("max_les", &mut site.max_les),
-            ] {
-                for value in values(line, name) {
-                    *limit = Some(parse(name, value)?);
-                }
+            for (name, value) in of_switch(&line) {
+                let limit = match name.to_ascii_lowercase().as_str() {
+                    "def_les" => &mut site.def_les,
+                    "res_les" => &mut site.res_les,
+                    "max_les" => &mut site.max_les,
+                    "depth" => &mut site.depth,
+                    _ => continue,
+                };
+                *limit = Some(parse(name, value)?);
             }
-            if values(line, "NodeName")
-                .next()
-                .is_none_or(|name| name.eq_ignore_ascii_case("DEFAULT"))
-            {
+            let of = |name: &str| {
+                let mut words = line.split_whitespace().filter_map(|word| word.split_once('='));
+                words.find(|(of, _)| of.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+            };
+            if of("NodeName").is_none_or(|name| name.eq_ignore_ascii_case("DEFAULT")) {
                 continue;
             }
-            let mut product = None;
-            for name in ["Sockets", "CoresPerSocket", "ThreadsPerCore"] {
-                for value in values(line, name) {
-                    product = Some(parse(name, value)?.saturating_mul(product.unwrap_or(1)));
-                }
-            }
-            for value in values(line, "CPUs") {
-                product = Some(parse("CPUs", value)?);
-            }
-            site.cpus.extend(product);
+            let parts = ["Sockets", "CoresPerSocket", "ThreadsPerCore"];
+            let parts = parts.into_iter().filter_map(|name| Some((name, of(name)?)));
+            let parts: Vec<_> =
+                parts.map(|(name, value)| parse(name, value)).collect::<Result<_, _>>()?;
+            let product = parts.into_iter().reduce(u64::saturating_mul);
+            let cpus = of("CPUs").map(|value| parse("CPUs", value)).transpose()?;
+            site.cpus.extend(cpus.or(product));
         }
         Ok(site)
     }
@@ -140,8 +159,9 @@ impl OfSlurm {
         let site = Site::read(path)?;
         let known: Vec<_> = site.cpus.iter().copied().collect();
         let cpus = match (self.cpus, known.as_slice()) {
-            (Some(cpus), _) => cpus.get().into(),
-            (None, [cpus]) => *cpus,
+            (Some(cpus), _) => Some(cpus.get().into()),
+            (None, [cpus]) => Some(*cpus),
+            (None, _) if site.res_les.max(site.depth) > Some(0) => None,
             (None, []) => fail!(
                 "--site {}: no NodeName with CPUs: give the processors of a step on a node with --cpus",
                 path.display()
@@ -156,15 +176,18 @@ impl OfSlurm {
 }
 
 impl Site {
-    fn limits(&self, file: String, cpus: u64, steps: u64) -> Limits {
+    fn limits(&self, file: String, cpus: Option<u64>, steps: u64) -> Limits {
         // The defaults of Slurm (slurm.conf).
         let (def_les, max_les) = (self.def_les.unwrap_or(16), self.max_les.unwrap_or(ENTRIES));
         let most = max_les.min(ENTRIES);
-        // Slurm takes 0 for a limit that is not set.
-        let res_les = self.res_les.filter(|res| *res > 0);
-        let reserved = res_les.unwrap_or_else(|| def_les.saturating_mul(cpus)).min(most);
+        // Slurm takes 0 for a limit, or a depth, that is not set.
+        let is_set = |number: &u64| *number > 0;
+        let res_les = self.res_les.filter(is_set);
+        let cpus = self.depth.filter(is_set).or(cpus).filter(|_| res_les.is_none());
+        let of_cpus = def_les.saturating_mul(cpus.unwrap_or(1));
+        let reserved = res_les.unwrap_or(of_cpus).min(most);
         let shared = ENTRIES.saturating_sub(steps.saturating_mul(reserved));
-        Limits { file, cpus, steps, reserved, most, shared, is_by_cpu: res_les.is_none() }
+        Limits { file, cpus, steps, reserved, most, shared }
     }
 }
 
@@ -177,12 +200,9 @@ impl Limits {
 
     /// Returns sentences on the limits, for a job that needs `buffers` entries of an engine reserved.
     pub(super) fn notes(&self, buffers: Option<u64>) -> Vec<String> {
-        let Self { file, cpus, steps, reserved, most, shared, is_by_cpu } = self;
-        let of_cpus = if *is_by_cpu {
-            format!(" for its {}", count(*cpus, "processor"))
-        } else {
-            String::new()
-        };
+        let Self { file, cpus, steps, reserved, most, shared } = self;
+        let of_cpus =
+            cpus.map_or_else(String::new, |cpus| format!(" for its {}", count(cpus, "processor")));
         let mut notes = vec![format!(
             "Slurm ({file}): a step reserves {} list entries on each engine{of_cpus}, and may use {}",
             whole(*reserved),
@@ -215,11 +235,13 @@ impl Limits {
             ));
         }
         if let Some(buffers) = buffers {
-            let advice = match (buffers <= *reserved, buffers <= *most, is_by_cpu) {
+            let advice = match (buffers <= *reserved, buffers <= *most, cpus) {
                 (true, ..) => String::new(),
                 (_, false, _) => format!(": max_les must be {} or more", whole(buffers)),
-                (.., true) => format!(": def_les must be {} or more", buffers.div_ceil(*cpus)),
-                (.., false) => format!(": res_les must be {} or more", whole(buffers)),
+                (.., Some(cpus)) => {
+                    format!(": def_les must be {} or more", buffers.div_ceil(*cpus))
+                }
+                (.., None) => format!(": res_les must be {} or more", whole(buffers)),
             };
             notes.push(format!(
                 "Slurm: the buffers of mode hybrid need {} reserved entries on each engine, and {} are \
@@ -247,13 +269,13 @@ mod tests {
     #[test]
     fn limits_and_processors_are_read() {
         let text = "SwitchType=switch/hpe_slingshot # def_les=1\n\
-                    switchparameters=vnis=1-9,def_LES=32,max_les=8192\n\
+                    switchparameters=vnis=1-9,\\\n  def_LES=32,max_les=8192\n\
                     NodeName=DEFAULT CPUs=4\n\
                     NodeName=n[1-9] Sockets=2 CoresPerSocket=32 ThreadsPerCore=2\n\
                     NodeName=m CPUs=64 Sockets=2\n";
         let (def_les, max_les) = (Some(32), Some(8192));
         let cpus = [64, 128].into();
-        assert_eq!(read(text), Ok(Site { def_les, res_les: None, max_les, cpus }));
+        assert_eq!(read(text), Ok(Site { def_les, max_les, cpus, ..Site::default() }));
         let script =
             "#SBATCH --network=res_les=4096,def_tles=3\nsrun --network='def_les=8' ./app\n";
         let script = read(script).unwrap();
@@ -261,10 +283,11 @@ mod tests {
         assert_eq!(read("\n"), Ok(Site::default()));
         let error = read("\nSwitchParameters=def_les=16k,max_les=2").unwrap_err();
         assert_eq!(error, "F: line 2: def_les=16k: a whole number is expected");
+        assert!(read("NodeName=a \\\n CPUs=x").unwrap_err().starts_with("F: line 1: CPUs=x"));
     }
 
     fn limits(site: &Site, cpus: u64, steps: u64) -> Limits {
-        site.limits("F".to_owned(), cpus, steps)
+        site.limits("F".to_owned(), Some(cpus), steps)
     }
 
     #[test]
@@ -282,6 +305,11 @@ mod tests {
         let fixed = Site { res_les: Some(100), def_les: Some(9), ..Site::default() };
         assert_eq!(of(&fixed, 128, 100), [100, 6_384, 6_484]);
         assert_eq!(of(&Site { res_les: Some(0), ..fixed }, 10, 1)[0], 90);
+        let deep = Site { depth: Some(4), ..Site::default() };
+        assert_eq!(
+            [of(&deep, 128, 1)[0], of(&Site { depth: Some(0), ..deep }, 128, 1)[0]],
+            [64, 2_048]
+        );
     }
 
     #[test]
