@@ -14,7 +14,7 @@ use super::polls::{self, BetweenPolls};
 use super::sends::Sends;
 use crate::error::Error;
 use crate::settings::Settings;
-use crate::text::whole;
+use crate::text::{count, whole};
 use crate::traces::node::ByAddress;
 use crate::traces::together::Step;
 use crate::traces::{Found, JointReplay, NicEngines, Trace, play};
@@ -93,9 +93,9 @@ impl Demand {
             _ => String::new(),
         };
         Some(format!(
-            "{victim} finds no entry for {element}: its engine is full ({} elements{cause}), and it \
+            "{victim} finds no entry for {element}: its engine is full ({}{cause}), and it \
              has no unexpected message to move to the host",
-            whole(held)
+            count(held, "element")
         ))
     }
 }
@@ -164,6 +164,11 @@ pub(crate) fn of(found: &Found, provider: Provider) -> Result<Demand, Error> {
     })
 }
 
+/// Returns true if a trace has the sends of its rank, of which there may be none.
+fn records_sends(trace: &Trace) -> bool {
+    trace.header.config.get("trace_sends").is_some_and(|value| value == "on")
+}
+
 /// Replays all traces. Returns the demand without polls, and the endpoint of each trace.
 fn replayed(
     traces: &[Trace],
@@ -190,7 +195,7 @@ fn replayed(
         of.open_sends = *open;
     }
     let sends = match (sends.recorded, sends.are_complete()) {
-        (0, _) => KnownSends::No,
+        (0, _) if !traces.iter().any(records_sends) => KnownSends::No,
         (_, false) => KnownSends::Incomplete,
         // The order of the operations of two threads may be another one.
         _ if has_threads => KnownSends::Yes { hangs_up_to: None },

@@ -7,7 +7,7 @@
 //! ```text
 //! mode        software  if g P > 65,527: receives have 16-bit IDs (cxip_msg.c:72)
 //!             hardware  if g N <= A
-//!             software  if mode hybrid puts more than half of a rank's elements on the host
+//!             software  if mode hybrid puts more than half of an engine's elements on the host
 //!             hybrid    otherwise
 //! OFLOW_BUF_SIZE   E + g W / OFLOW_BUF_MIN_POSTED for W bytes of unexpected messages between two
 //!                  polls. E is the longest message that is sent eagerly: a buffer takes messages
@@ -17,6 +17,7 @@
 //! ```
 //! Of several runs, the largest number counts.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use serde::Serialize;
@@ -216,7 +217,7 @@ pub(super) fn of(runs: &[Demand], given: Given, limits: Option<Limits>) -> Advic
         cxi::check(&assignments, defaults, None).memory
     };
     let (memory, memory_of_stack) = (set(&settings), set(&settings[..1]));
-    let modes = of_modes(runs, &needs);
+    let modes = of_modes(runs, &needs, given.available);
     let (available, list_entries) = (given.available, needs.list_entries);
     let hangs = hang_sentence(runs, given);
     let slurm = limits;
@@ -241,10 +242,16 @@ impl Needs {
     }
 }
 
-/// Returns the share of an endpoint's elements that come after it has left the hardware, in per cent.
-fn host_share(of: &list_entries::OfEndpoint) -> f64 {
-    let all = of.all_receives + of.all_messages;
-    percent(of.receives_on_host + of.messages_on_host, all)
+/// Returns the largest share of the elements of an engine that come after their endpoint has left the
+/// hardware, in per cent.
+fn host_share(run: &Demand) -> f64 {
+    let mut engines = BTreeMap::<_, [u64; 2]>::new();
+    for (endpoint, of) in run.endpoints.iter().zip(&run.hybrid.endpoints) {
+        let [on_host, all] = engines.entry(endpoint.engine).or_default();
+        *on_host += of.receives_on_host + of.messages_on_host;
+        *all += of.all_receives + of.all_messages;
+    }
+    engines.into_values().map(|[on_host, all]| percent(on_host, all)).fold(0.0, f64::max)
 }
 
 fn mode(runs: &[Demand], needs: &Needs, given: Given) -> Mode {
@@ -254,8 +261,7 @@ fn mode(runs: &[Demand], needs: &Needs, given: Given) -> Mode {
     if given.with_margin(needs.list_entries.most) <= given.available {
         return Mode::Hardware;
     }
-    let mut endpoints = runs.iter().flat_map(|run| &run.hybrid.endpoints);
-    match endpoints.any(|of| host_share(of) > 50.0) {
+    match runs.iter().any(|run| host_share(run) > 50.0) {
         true => Mode::Software,
         false => Mode::Hybrid,
     }
@@ -285,8 +291,8 @@ fn of_match_mode(mode: Mode, runs: &[Demand], needs: &Needs, given: Given) -> Se
             whole(RECEIVE_IDS)
         ),
         Mode::Software => format!(
-            "{of_entries}, and in mode hybrid more than half of a rank's elements would come to the \
-             host"
+            "{of_entries}, and in mode hybrid more than half of an engine's elements would come to \
+             the host"
         ),
         Mode::Hardware | Mode::Hybrid => of_entries,
     };
@@ -373,8 +379,8 @@ fn event_queue(mode: Mode, runs: &[Demand], needs: &Needs, given: Given) -> Sett
                 _ => "",
             };
             let reason = format!(
-                "{} come between two polls at most{without_entry}, and sends wait above \
-                 {FILL_PERCENT} % of the queue",
+                "{} come between two recorded polls at most{without_entry}, and sends of the rank wait \
+                 while more than {FILL_PERCENT} % of the queue are full",
                 count(events.most, "event")
             );
             let value = needed.max(1).next_multiple_of(HUGE_PAGE);
@@ -461,9 +467,17 @@ fn sends(runs: &[Demand], needs: &Needs, given: Given) -> Setting {
             "{sends}, {} less than the stack has",
             whole_share(percent(has - open.most, has))
         ),
-        (_, false) => format!("{sends}, and the stack has {}: later ones wait", whole(has)),
+        (_, false) => format!(
+            "{sends}, and the stack has {}. If the program waits for a later one, it hangs",
+            whole(has)
+        ),
     };
     setting(needed.min(LARGEST_TX), basis(open), reason)
+}
+
+/// Returns the largest number of endpoints on an engine.
+fn endpoints_an_engine(runs: &[Demand]) -> u64 {
+    runs.iter().map(|run| run.endpoints_an_engine).max().unwrap_or(0)
 }
 
 /// Returns notes on the list entries that Slurm must leave to the job.
@@ -474,8 +488,7 @@ fn slurm(
     given: Given,
     limits: Option<&Limits>,
 ) -> Vec<String> {
-    let ranks = runs.iter().map(|run| run.endpoints_an_engine).max().unwrap_or(0);
-    let buffers = UsesEntries::Hybrid.buffers() * ranks;
+    let buffers = UsesEntries::Hybrid.buffers() * endpoints_an_engine(runs);
     match (limits, mode) {
         (Some(limits), _) => limits.notes((mode == Mode::Hybrid).then_some(buffers)),
         (None, Mode::Hardware) => vec![format!(
@@ -484,8 +497,8 @@ fn slurm(
             whole(list_entries::ENTRIES)
         )],
         (None, Mode::Hybrid) => vec![format!(
-            "Slurm: reserve {} list entries on each engine, so that def_les times the processors of the step \
-             is that or more; --site FILE compares with slurm.conf",
+            "Slurm: def_les times the processors of a step must be {} or more, for the buffers on each \
+             engine; --site FILE compares with slurm.conf",
             whole(buffers)
         )],
         (None, Mode::Software) => Vec::new(),
@@ -493,7 +506,8 @@ fn slurm(
 }
 
 /// Returns how each mode serves the program.
-fn of_modes(runs: &[Demand], needs: &Needs) -> Vec<OfMode> {
+fn of_modes(runs: &[Demand], needs: &Needs, available: u64) -> Vec<OfMode> {
+    let own = UsesEntries::Hybrid.buffers() * endpoints_an_engine(runs);
     let on_host = |entries: &ListEntries| {
         let of = entries.endpoints.iter();
         of.map(|of| of.receives_on_host + of.messages_on_host + of.moved).sum::<u64>()
@@ -525,6 +539,11 @@ fn of_modes(runs: &[Demand], needs: &Needs) -> Vec<OfMode> {
             "hangs: {} receives wait at a rank, and there are {} IDs",
             whole(needs.receives.most),
             whole(RECEIVE_IDS)
+        ),
+        _ if own > available => format!(
+            "aborts: buffers need {} list entries of an engine, and there are {}",
+            whole(own),
+            whole(available)
         ),
         Some((endpoint, of)) => {
             let part = |number: u64, all: u64, noun: &str| {

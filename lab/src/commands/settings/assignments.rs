@@ -198,10 +198,10 @@ impl Reading<'_> {
                 "--export" | "-v" => value.split(',').for_each(|part| {
                     self.assign(part, of);
                 }),
-                "-x" | "--env" | "-e" | "-E" => {
+                "-x" | "-e" | "-E" => {
                     self.assign(value, of);
                 }
-                "-genv" | "--genv" | "-env" => {
+                "-genv" | "--genv" | "-env" | "--env" => {
                     if self.assign(value, of) {
                         continue;
                     }
@@ -525,6 +525,7 @@ mod tests {
             "mpirun -x FI_X=1 ./app",
             "mpiexec --env=FI_X=1 ./app",
             "mpiexec -genv FI_X 1 -n 4 ./app",
+            "mpiexec --env FI_X 1 -n 4 ./app",
             "setenv FI_X 1",
             "if true; then FI_X=1; fi",
             "a && export FI_X=1 || b",

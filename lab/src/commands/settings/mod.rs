@@ -28,9 +28,9 @@ use crate::capacity::list_entries::{ENTRIES, Provider};
 use crate::capacity::{curve, demand};
 use crate::error::Error;
 use crate::options;
-use crate::results::{Json, Kind};
+use crate::results::{Json, Kind, summary};
 use crate::text::{count, cut, folded, whole};
-use crate::traces::{Found, Placed, Take, files, repeats};
+use crate::traces::{Found, Placed, Take, Trace, files, repeats};
 
 /// Source of the rules.
 const SOURCE: &str = "libfabric af8ddbe, prov/cxi";
@@ -55,8 +55,8 @@ const SOURCE: &str = "libfabric af8ddbe, prov/cxi";
 /// that the script computes. A line says so. Modules, other scripts and libfabric.conf are not read.
 ///
 /// The rules are those of the source of the provider, and were never tried on a NIC. The exit status
-/// is 0 if nothing has to be changed, 1 if the program aborts or hangs without a change or if a
-/// checked setting does not do what it says, and 3 if ranks are missing.
+/// is 0 if nothing has to be changed, 1 if the program, with G times its need, aborts or hangs without a
+/// change or if a checked setting does not do what it says, and 3 if ranks are missing.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "tcam settings [OPTIONS] TRACE...\n       tcam settings --check [OPTIONS] [FILE|-]",
@@ -170,6 +170,8 @@ struct Proposal {
     ranks_a_nic: u64,
     /// A sentence on ranks that are missing, if there are any.
     lack: Option<String>,
+    /// Sentences on why numbers are lower bounds.
+    lower_bounds: Vec<String>,
     #[serde(flatten)]
     advice: Advice,
 }
@@ -214,8 +216,6 @@ fn propose(arguments: &MakeSettings) -> Result<u8, Error> {
         let runs: Vec<_> = group.into_iter().map(|of| of.found).collect();
         for found in &runs {
             files::note_mixed(found);
-            files::note_polled(found);
-            files::note_waits(found);
         }
         let proposal = proposal(&runs, arguments)?;
         let ranks = runs.iter().map(|run| run.ranks().code(take.partial));
@@ -252,6 +252,10 @@ fn proposal(runs: &[Found], arguments: &MakeSettings) -> Result<Proposal, Error>
         runs.iter().map(|run| demand::of(run, provider)).collect::<Result<Vec<_>, Error>>()?;
     let header = &runs[0][0].header;
     let lack = runs.iter().find_map(|run| run.ranks().lack("traces"));
+    let waits = runs.iter().filter_map(|run| summary::waits_note(run.waited)).next();
+    let waits = waits.map(|note| format!("{note}, and so are bytes and events between polls"));
+    let is_polled = runs.iter().any(|run| run.iter().any(Trace::is_polled));
+    let polled = is_polled.then(|| summary::POLLED.to_owned());
     Ok(Proposal {
         title: curve::title(&runs[0]),
         command: header.origin.command.clone(),
@@ -263,6 +267,7 @@ fn proposal(runs: &[Found], arguments: &MakeSettings) -> Result<Proposal, Error>
         ranks,
         ranks_a_nic: demands.iter().map(|of| of.endpoints_a_nic).max().unwrap_or(0),
         lack,
+        lower_bounds: waits.into_iter().chain(polled).collect(),
         advice: match arguments.nic {
             Nic::Cxi => advice::of(&demands, given, limits),
             Nic::Connectx => other_nics::connectx(runs, &demands, given)?,
@@ -275,6 +280,7 @@ fn proposal(runs: &[Found], arguments: &MakeSettings) -> Result<Proposal, Error>
 fn lines(proposal: &Proposal, ppn: Option<NonZeroU32>) -> Vec<String> {
     let Proposal { title, command, nic, stack, runs, ranks, ranks_a_nic, lack, advice, .. } =
         proposal;
+    let lower_bounds = &proposal.lower_bounds;
     let Advice { needs, settings, notes, cassini } = advice;
     let mut lines = Vec::new();
     let mut tell = |text: &str| {
@@ -282,6 +288,7 @@ fn lines(proposal: &Proposal, ppn: Option<NonZeroU32>) -> Vec<String> {
     };
     let command = if command.is_empty() { title } else { command };
     lack.iter().for_each(|lack| tell(lack));
+    lower_bounds.iter().for_each(|why| tell(&format!("{why}.")));
     let stack = stack.map_or_else(String::new, |stack| format!("; defaults of {stack}"));
     tell(&format!(
         "{}: {}: {}, {} on each NIC, {}{stack}.",

@@ -56,6 +56,8 @@ pub(super) struct Limits {
     most: u64,
     /// Entries that no step has reserved.
     shared: u64,
+    /// The file names other files, which are not read.
+    includes: bool,
 }
 
 /// What a file says.
@@ -67,6 +69,8 @@ struct Site {
     depth: Option<u64>,
     /// Numbers of processors of nodes.
     cpus: BTreeSet<u64>,
+    /// It names other files, which are not read.
+    includes: bool,
 }
 
 /// Returns the parameters for a switch in a line: those of `SwitchParameters=` in slurm.conf, where
@@ -101,13 +105,17 @@ fn lines(text: &str) -> Vec<(usize, String)> {
         }
         goes_on = part.is_some();
     }
+    // Slurm accepts blanks around an equals sign in its configuration.
+    for (_, line) in lines.iter_mut().filter(|(_, line)| !line.contains("--network")) {
+        *line = line.split('=').map(str::trim).collect::<Vec<_>>().join("=");
+    }
     lines
 }
 
 impl Site {
     fn read(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
-        let mut site = Self::default();
+        let (mut site, mut default_cpus) = (Self::default(), None);
         for (number, line) in lines(&text) {
             let parse = |name: &str, value: &str| {
                 value.parse::<u64>().map_err(|_| {
@@ -129,16 +137,24 @@ impl Site {
                 let mut words = line.split_whitespace().filter_map(|word| word.split_once('='));
                 words.find(|(of, _)| of.eq_ignore_ascii_case(name)).map(|(_, value)| value)
             };
-            if of("NodeName").is_none_or(|name| name.eq_ignore_ascii_case("DEFAULT")) {
+            site.includes |= line
+                .split_whitespace()
+                .next()
+                .is_some_and(|first| first.eq_ignore_ascii_case("Include"));
+            let Some(node) = of("NodeName") else { continue };
+            let mut product = None;
+            for name in ["Boards", "Sockets", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore"]
+            {
+                if let Some(value) = of(name) {
+                    product = Some(parse(name, value)?.saturating_mul(product.unwrap_or(1)));
+                }
+            }
+            let cpus = of("CPUs").map(|value| parse("CPUs", value)).transpose()?.or(product);
+            if node.eq_ignore_ascii_case("DEFAULT") {
+                default_cpus = cpus.or(default_cpus);
                 continue;
             }
-            let parts = ["Sockets", "CoresPerSocket", "ThreadsPerCore"];
-            let parts = parts.into_iter().filter_map(|name| Some((name, of(name)?)));
-            let parts: Vec<_> =
-                parts.map(|(name, value)| parse(name, value)).collect::<Result<_, _>>()?;
-            let product = parts.into_iter().reduce(u64::saturating_mul);
-            let cpus = of("CPUs").map(|value| parse("CPUs", value)).transpose()?;
-            site.cpus.extend(cpus.or(product));
+            site.cpus.extend(cpus.or(default_cpus));
         }
         Ok(site)
     }
@@ -187,7 +203,7 @@ impl Site {
         let of_cpus = def_les.saturating_mul(cpus.unwrap_or(1));
         let reserved = res_les.unwrap_or(of_cpus).min(most);
         let shared = ENTRIES.saturating_sub(steps.saturating_mul(reserved));
-        Limits { file, cpus, steps, reserved, most, shared }
+        Limits { file, cpus, steps, reserved, most, shared, includes: self.includes }
     }
 }
 
@@ -200,7 +216,7 @@ impl Limits {
 
     /// Returns sentences on the limits, for a job that needs `buffers` entries of an engine reserved.
     pub(super) fn notes(&self, buffers: Option<u64>) -> Vec<String> {
-        let Self { file, cpus, steps, reserved, most, shared } = self;
+        let Self { file, cpus, steps, reserved, most, shared, includes } = self;
         let of_cpus =
             cpus.map_or_else(String::new, |cpus| format!(" for its {}", count(cpus, "processor")));
         let mut notes = vec![format!(
@@ -250,6 +266,9 @@ impl Limits {
                 whole(*reserved)
             ));
         }
+        if *includes {
+            notes.push(format!("The files that {file} includes are not read"));
+        }
         notes.push("Entries that system services reserve are not in this file".to_owned());
         notes
     }
@@ -270,12 +289,18 @@ mod tests {
     fn limits_and_processors_are_read() {
         let text = "SwitchType=switch/hpe_slingshot # def_les=1\n\
                     switchparameters=vnis=1-9,\\\n  def_LES=32,max_les=8192\n\
-                    NodeName=DEFAULT CPUs=4\n\
+                    NodeName=DEFAULT CPUs=4\ninclude other.conf\n\
                     NodeName=n[1-9] Sockets=2 CoresPerSocket=32 ThreadsPerCore=2\n\
                     NodeName=m CPUs=64 Sockets=2\n";
         let (def_les, max_les) = (Some(32), Some(8192));
         let cpus = [64, 128].into();
-        assert_eq!(read(text), Ok(Site { def_les, max_les, cpus, ..Site::default() }));
+        assert_eq!(
+            read(text),
+            Ok(Site { def_les, max_les, cpus, includes: true, ..Site::default() })
+        );
+        let nodes = "NodeName = a CPUs = 8\nNodeName=DEFAULT Boards=2 SocketsPerBoard=3 \\\n CoresPerSocket=5\n\
+                     NodeName=b\n";
+        assert_eq!(read(nodes).unwrap().cpus, [8, 30].into());
         let script =
             "#SBATCH --network=res_les=4096,def_tles=3\nsrun --network='def_les=8' ./app\n";
         let script = read(script).unwrap();
