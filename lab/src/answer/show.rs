@@ -280,7 +280,7 @@ fn hints(facts: &Facts) -> Vec<String> {
     }
     hints.push(
         "`tcam settings` prints from the same recordings what to set on Slingshot, ConnectX and \
-         Portals 4. With `--set trace_sends=on` they also have what it needs of sends."
+         Portals 4. Its advice on sends needs recordings with `--set trace_sends=on`."
             .into(),
     );
     hints
@@ -289,9 +289,9 @@ fn hints(facts: &Facts) -> Vec<String> {
 /// Returns what the columns and rows of the answer mean, one per item.
 fn legend(facts: &Facts) -> Vec<String> {
     let mut legend = vec![
-        "a+b: tables for receives and for unexpected messages. A pool is for both, and for \
-         buffers of the provider; engines that divide it need a larger one. Part: the device refuses elements or lacks a table by design, \
-         and is not too small for the others."
+        "a+b: tables for receives and for unexpected messages. A pool is for both, and for buffers \
+         of the provider; engines that divide it need a larger one. Part: the device refuses \
+         elements or lacks a table by design, and is not too small for the others."
             .to_owned(),
         "Unavoidable: caused by the order in which each rank sent and received, at any timing."
             .to_owned(),

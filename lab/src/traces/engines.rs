@@ -3,7 +3,7 @@
 //! when an endpoint is opened (shs-cxi-driver, `cass_lni.c`). A trace does not have that order, so the
 //! order of ranks is assumed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Trace;
 use crate::results::Endpoint;
@@ -22,11 +22,11 @@ impl NicEngines {
     /// Assigns the endpoints of traces to the engines of their NICs, each of which has `engines`.
     pub(crate) fn of<'a>(traces: impl IntoIterator<Item = &'a Trace>, engines: usize) -> Self {
         let mut nics: BTreeMap<_, Vec<(Endpoint, Option<u32>)>> = BTreeMap::new();
+        let mut known = BTreeSet::new();
         for trace in traces {
-            let members = nics.entry(trace.host()).or_default();
             let endpoint = trace.endpoint();
-            if members.iter().all(|(known, _)| *known != endpoint) {
-                members.push((endpoint, trace.header.rank));
+            if known.insert(endpoint.clone()) {
+                nics.entry(trace.host()).or_default().push((endpoint, trace.header.rank));
             }
         }
         let endpoints_a_nic = nics.values().map(Vec::len).max().unwrap_or(0);

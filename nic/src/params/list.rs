@@ -125,8 +125,8 @@ parameters! {
                fails with FI_ENOSPC, as on a NIC that cannot match on the host. MPICH and Open MPI \
                then return MPI_ERR_OTHER from the call that posts the receive. onload: if a receive or \
                an unexpected message finds no entry in the pool, the unexpected messages of its \
-               endpoint move to the host and leave their entries; if the endpoint has none, the \
-               receive fails immediately, as on Slingshot with match mode hardware.",
+               endpoint move to the host and leave their entries. A receive fails immediately if \
+               the endpoint has no such message, as on Slingshot with match mode hardware.",
     }
     mr: MrMode {
         values: Values::Words(MrMode::VARIANTS),

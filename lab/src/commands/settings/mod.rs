@@ -41,10 +41,11 @@ const SOURCE: &str = "libfabric af8ddbe, prov/cxi";
 /// With TRACE, replays recordings on the matching engines of Cassini, in the order of their times.
 /// Prints lines for a job script, to be read before the program is started: each setting with its
 /// reason, and the behaviour of the program in each match mode. Lines with `export` change a value of
-/// the stack, those with `# keep` do not. A change is optional if the program runs without it. Of hangs, only those are found in which ranks wait in sends and post the receives
-/// of these sends later. --nic selects another NIC. Directories that have ranks in common are repeats,
-/// and the largest number of all runs counts. Without --ppn the ranks of a host share a NIC. Settings
-/// of sends and event queues need recordings with `--set trace_sends=on`.
+/// the stack, those with `# keep` do not. A change is optional if the program runs without it. Of
+/// hangs, only those are found in which ranks wait in sends and post the receives of these sends
+/// later. --nic selects another NIC. Directories that have ranks in common are repeats, and the
+/// largest number of all runs counts. Without --ppn the ranks of a host share a NIC. Settings of sends
+/// and event queues need recordings with `--set trace_sends=on`.
 ///
 /// With --check, finds settings that do not do what they say. Reads the environment, or a job
 /// script: NAME=VALUE before a command and after export, declare and env, setenv, and options of
@@ -55,8 +56,8 @@ const SOURCE: &str = "libfabric af8ddbe, prov/cxi";
 /// that the script computes. A line says so. Modules, other scripts and libfabric.conf are not read.
 ///
 /// The rules are those of the source of the provider, and were never tried on a NIC. The exit status
-/// is 0 if nothing has to be changed, 1 if the program, with G times its need, aborts or hangs without a
-/// change or if a checked setting does not do what it says, and 3 if ranks are missing.
+/// is 0 if nothing has to be changed. It is 1 if the program, with G times its need, aborts or hangs
+/// without a change, or if a checked setting does not do what it says. It is 3 if ranks are missing.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "tcam settings [OPTIONS] TRACE...\n       tcam settings --check [OPTIONS] [FILE|-]",
@@ -252,7 +253,7 @@ fn proposal(runs: &[Found], arguments: &MakeSettings) -> Result<Proposal, Error>
         runs.iter().map(|run| demand::of(run, provider)).collect::<Result<Vec<_>, Error>>()?;
     let header = &runs[0][0].header;
     let lack = runs.iter().find_map(|run| run.ranks().lack("traces"));
-    let waits = runs.iter().filter_map(|run| summary::waits_note(run.waited)).next();
+    let waits = runs.iter().find_map(|run| summary::waits_note(run.waited));
     let waits = waits.map(|note| format!("{note}, and so are bytes and events between polls"));
     let is_polled = runs.iter().any(|run| run.iter().any(Trace::is_polled));
     let polled = is_polled.then(|| summary::POLLED.to_owned());

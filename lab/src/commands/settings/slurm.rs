@@ -60,7 +60,7 @@ pub(super) struct Limits {
     includes: bool,
 }
 
-/// What a file says.
+/// The content of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Site {
     def_les: Option<u64>,
@@ -90,8 +90,8 @@ fn of_switch(line: &str) -> Vec<(&str, &str)> {
     all
 }
 
-/// Returns the lines of a text without comments, each with the number of its first line. A comment of
-/// `sbatch` is none, and a line goes on after a backslash at its end.
+/// Returns the lines of a text without comments, each with its number. Options of `sbatch` are not
+/// comments. Lines that a backslash joins are one line.
 fn lines(text: &str) -> Vec<(usize, String)> {
     let (mut lines, mut goes_on) = (Vec::<(usize, String)>::new(), false);
     for (number, line) in (1..).zip(text.lines()) {
@@ -113,6 +113,7 @@ fn lines(text: &str) -> Vec<(usize, String)> {
 }
 
 impl Site {
+    /// Reads a file. The last value of a limit counts.
     fn read(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
         let (mut site, mut default_cpus) = (Self::default(), None);
@@ -142,9 +143,11 @@ impl Site {
                 .next()
                 .is_some_and(|first| first.eq_ignore_ascii_case("Include"));
             let Some(node) = of("NodeName") else { continue };
+            // The sockets of all boards, or those of each board.
+            let sockets: &[_] =
+                if of("Sockets").is_some() { &["Sockets"] } else { &["Boards", "SocketsPerBoard"] };
             let mut product = None;
-            for name in ["Boards", "Sockets", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore"]
-            {
+            for name in sockets.iter().chain(&["CoresPerSocket", "ThreadsPerCore"]) {
                 if let Some(value) = of(name) {
                     product = Some(parse(name, value)?.saturating_mul(product.unwrap_or(1)));
                 }
@@ -157,6 +160,21 @@ impl Site {
             site.cpus.extend(cpus.or(default_cpus));
         }
         Ok(site)
+    }
+
+    /// Returns the limits of one of `steps` steps with this number of processors.
+    fn limits(&self, file: String, cpus: Option<u64>, steps: u64) -> Limits {
+        // The defaults of Slurm (slurm.conf).
+        let (def_les, max_les) = (self.def_les.unwrap_or(16), self.max_les.unwrap_or(ENTRIES));
+        let most = max_les.min(ENTRIES);
+        // Slurm takes 0 for a limit, or a depth, that is not set.
+        let is_set = |number: &u64| *number > 0;
+        let res_les = self.res_les.filter(is_set);
+        let cpus = self.depth.filter(is_set).or(cpus).filter(|_| res_les.is_none());
+        let of_cpus = def_les.saturating_mul(cpus.unwrap_or(1));
+        let reserved = res_les.unwrap_or(of_cpus).min(most);
+        let shared = ENTRIES.saturating_sub(steps.saturating_mul(reserved));
+        Limits { file, cpus, steps, reserved, most, shared, includes: self.includes }
     }
 }
 
@@ -188,22 +206,6 @@ impl OfSlurm {
             ),
         };
         Ok(Some(site.limits(path.display().to_string(), cpus, self.steps.get().into())))
-    }
-}
-
-impl Site {
-    fn limits(&self, file: String, cpus: Option<u64>, steps: u64) -> Limits {
-        // The defaults of Slurm (slurm.conf).
-        let (def_les, max_les) = (self.def_les.unwrap_or(16), self.max_les.unwrap_or(ENTRIES));
-        let most = max_les.min(ENTRIES);
-        // Slurm takes 0 for a limit, or a depth, that is not set.
-        let is_set = |number: &u64| *number > 0;
-        let res_les = self.res_les.filter(is_set);
-        let cpus = self.depth.filter(is_set).or(cpus).filter(|_| res_les.is_none());
-        let of_cpus = def_les.saturating_mul(cpus.unwrap_or(1));
-        let reserved = res_les.unwrap_or(of_cpus).min(most);
-        let shared = ENTRIES.saturating_sub(steps.saturating_mul(reserved));
-        Limits { file, cpus, steps, reserved, most, shared, includes: self.includes }
     }
 }
 
@@ -299,8 +301,8 @@ mod tests {
             Ok(Site { def_les, max_les, cpus, includes: true, ..Site::default() })
         );
         let nodes = "NodeName = a CPUs = 8\nNodeName=DEFAULT Boards=2 SocketsPerBoard=3 \\\n CoresPerSocket=5\n\
-                     NodeName=b\n";
-        assert_eq!(read(nodes).unwrap().cpus, [8, 30].into());
+                     NodeName=b\nNodeName=c Boards=2 Sockets=4 CoresPerSocket=5\n";
+        assert_eq!(read(nodes).unwrap().cpus, [8, 20, 30].into());
         let script =
             "#SBATCH --network=res_les=4096,def_tles=3\nsrun --network='def_les=8' ./app\n";
         let script = read(script).unwrap();
