@@ -11,7 +11,7 @@ use nic::trace::{Address, Op};
 
 use super::list_entries::{Abort, ENGINES, Element, ListEntries, Provider, UsesEntries};
 use super::polls::{self, BetweenPolls};
-use super::sends::Sends;
+use super::sends::{Moment, Sends};
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::text::{count, whole};
@@ -109,8 +109,8 @@ struct OfTrace {
     endpoint: usize,
     is_tagged: bool,
     unexpected: HashMap<u64, Unexpected>,
-    /// Places of the receives that wait.
-    places: HashMap<u64, u64>,
+    /// Moments at which the receives that wait were posted.
+    posted: HashMap<u64, Moment>,
     /// Endpoints of peers, by number of the peer.
     peers: HashMap<u32, Option<usize>>,
 }
@@ -184,15 +184,15 @@ fn replayed(
         let player = &together.players[at];
         has_threads |= player.thread().number > 0;
         let peer = |number| endpoints.of_peer(number, player.peers());
-        let met = counted.operation(at, &op, peer);
+        let met = counted.operation(at, &op, recorded, peer);
         if let Some(change) = change {
             counted.change(at, change, met);
             counted.note_left(at, recorded);
         }
     }
     let Counted { mut all, modes: [hardware, hybrid], sends, list_entries, .. } = counted;
-    for (of, open) in all.iter_mut().zip(&sends.most_open) {
-        of.open_sends = *open;
+    for (of, open) in all.iter_mut().zip(sends.most_open()) {
+        of.open_sends = open;
     }
     let sends = match (sends.recorded, sends.are_complete()) {
         (0, _) if !traces.iter().any(records_sends) => KnownSends::No,
@@ -225,12 +225,12 @@ struct Elements {
     buffered: u64,
 }
 
-/// A message that an operation brought, and the place of the operation among those of its endpoint.
+/// A message that an operation brought, and the moment of the operation.
 #[derive(Clone, Copy, Debug)]
 struct Met {
     /// Number of the message that arrived, if it was sent by rendezvous.
     rendezvous: Option<usize>,
-    place: u64,
+    moment: Moment,
 }
 
 /// The counts of the replay.
@@ -271,16 +271,23 @@ impl Counted {
         }
     }
 
-    /// Counts an operation of the trace `at`. `peer` returns the endpoint of a peer number.
-    fn operation(&mut self, at: usize, op: &Op, peer: impl Fn(u32) -> Option<usize>) -> Met {
+    /// Counts an operation of the trace `at`, `now` nanoseconds since the run began. `peer` returns
+    /// the endpoint of a peer number.
+    fn operation(
+        &mut self,
+        at: usize,
+        op: &Op,
+        now: u64,
+        peer: impl Fn(u32) -> Option<usize>,
+    ) -> Met {
         let Self { contexts, sends, .. } = self;
         let OfTrace { endpoint, is_tagged, peers, .. } = &mut contexts[at];
         let (endpoint, is_tagged) = (*endpoint, *is_tagged);
         let mut peer = |number| *peers.entry(number).or_insert_with(|| peer(number));
-        let mut met = Met { rendezvous: None, place: 0 };
+        let mut met = Met { rendezvous: None, moment: Moment::START };
         match op {
             Op::Send(sent) => match peer(sent.peer) {
-                Some(to) => sends.send(endpoint, to, is_tagged, sent.len),
+                Some(to) => sends.send(endpoint, to, is_tagged, sent.len, now),
                 None => sends.recorded += 1,
             },
             Op::Arrive(envelope) => {
@@ -288,7 +295,7 @@ impl Counted {
                     .and_then(|from| sends.arrive(from, endpoint, is_tagged, envelope.len));
             }
             Op::Post(_) | Op::PostAnyway(_) | Op::Claim(_) | Op::Discard(_) => {
-                met.place = sends.place(endpoint);
+                met.moment = sends.moment(endpoint, now);
             }
             _ => {}
         }
@@ -306,28 +313,28 @@ impl Counted {
     /// Counts the change that the operation `met` made in the queues of the trace `at`.
     fn change(&mut self, at: usize, change: Change, met: Met) {
         let Self { contexts, sends, modes, .. } = self;
-        let OfTrace { endpoint, unexpected, places, .. } = &mut contexts[at];
+        let OfTrace { endpoint, unexpected, posted, .. } = &mut contexts[at];
         let held = &mut self.held[*endpoint];
         let before = held.receives + held.unexpected;
-        let mut matched = |message: Option<usize>, place| {
-            message.into_iter().for_each(|message| sends.matched(message, place));
+        let mut matched = |message: Option<usize>, received| {
+            message.into_iter().for_each(|message| sends.matched(message, received));
         };
         match change {
             Change::Posted(number, _) => {
-                places.insert(number, met.place);
+                posted.insert(number, met.moment);
                 held.receives += 1;
                 modes.iter_mut().for_each(|of| of.add(at, Element::Receive(number)));
             }
             Change::Matched(number) => {
-                if let Some(place) = places.remove(&number) {
-                    matched(met.rendezvous, place);
+                if let Some(received) = posted.remove(&number) {
+                    matched(met.rendezvous, received);
                     held.receives -= 1;
                     modes.iter_mut().for_each(|of| of.remove(at, Element::Receive(number)));
                 }
             }
             // A buffer that takes several messages has room left, or a probe found a message.
             Change::Found(number) => {
-                matched(met.rendezvous, places.get(&number).copied().unwrap_or(0));
+                matched(met.rendezvous, posted.get(&number).copied().unwrap_or(Moment::START));
             }
             Change::Kept(number, envelope) => {
                 let (_, bytes) = self.provider.buffered(envelope.len);
@@ -338,7 +345,7 @@ impl Counted {
             }
             Change::Taken(number) => {
                 if let Some((bytes, rendezvous)) = unexpected.remove(&number) {
-                    matched(rendezvous, met.place);
+                    matched(rendezvous, met.moment);
                     held.unexpected -= 1;
                     held.buffered = held.buffered.saturating_sub(bytes);
                     modes.iter_mut().for_each(|of| of.remove(at, Element::Message(number)));

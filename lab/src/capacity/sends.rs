@@ -6,9 +6,12 @@
 //! the same ranks would post later, the program hangs.
 //!
 //! The i-th send of an endpoint to another one is the i-th arrival from it there, because messages
-//! of a sender do not overtake each other.
+//! of a sender do not overtake each other. A NIC gets a message when it is sent, so a send waits from
+//! then on until its receive is posted. The place of the arrival in a trace does not count: a trace has
+//! it where the receiver found it.
 //!
 //! ```text
+//! open(e, t): sends of endpoint e with sent <= t < posted
 //! hangs(n):  each endpoint does its sends and posts in their order, and stops at a send
 //!            while n of its sends have no match
 //!            a send matches when it is made and its receive is posted
@@ -17,7 +20,7 @@
 
 use std::collections::HashMap;
 
-/// Place of an operation that never came.
+/// Place, or time, of an operation that never came.
 const NEVER: u64 = u64::MAX;
 
 /// A message that is sent by rendezvous.
@@ -25,11 +28,30 @@ const NEVER: u64 = u64::MAX;
 struct Message {
     sender: usize,
     receiver: usize,
-    /// Places of the send and of the receive in the operations of their endpoints.
-    sent: u64,
-    received: u64,
-    /// It was matched.
-    is_matched: bool,
+    sent: Moment,
+    received: Moment,
+}
+
+impl Message {
+    fn new(sender: usize, receiver: usize) -> Self {
+        Self { sender, receiver, sent: Moment::NEVER, received: Moment::NEVER }
+    }
+}
+
+/// The send of a message, or the post of its receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// Place in the operations of its endpoint.
+    place: u64,
+    /// Nanoseconds since the run began.
+    at: u64,
+}
+
+impl Moment {
+    /// The moment of an operation that never came.
+    const NEVER: Self = Self { place: NEVER, at: NEVER };
+    /// A moment before all operations.
+    pub(crate) const START: Self = Self { place: 0, at: 0 };
 }
 
 /// Messages from one endpoint to a context of another one.
@@ -50,9 +72,6 @@ pub(crate) struct Sends {
     messages: Vec<Message>,
     /// Number of sends and posts of each endpoint up to now.
     places: Vec<u64>,
-    /// Sends of each endpoint without a match now, and at most.
-    open: Vec<u64>,
-    pub(crate) most_open: Vec<u64>,
     /// Number of sends that were recorded.
     pub(crate) recorded: u64,
 }
@@ -60,19 +79,25 @@ pub(crate) struct Sends {
 impl Sends {
     pub(crate) fn new(endpoints: usize, eager: u64) -> Self {
         let (pairs, messages) = Default::default();
-        let [places, open, most_open] = [0, 1, 2].map(|_| vec![0; endpoints]);
-        Self { eager, pairs, messages, places, open, most_open, recorded: 0 }
+        Self { eager, pairs, messages, places: vec![0; endpoints], recorded: 0 }
     }
 
-    /// Returns the place of the next operation of an endpoint.
-    pub(crate) fn place(&mut self, endpoint: usize) -> u64 {
+    /// Returns the moment of the next operation of an endpoint.
+    pub(crate) fn moment(&mut self, endpoint: usize, at: u64) -> Moment {
         self.places[endpoint] += 1;
-        self.places[endpoint] - 1
+        Moment { place: self.places[endpoint] - 1, at }
     }
 
-    /// Adds a send to a context (`is_tagged`) of an endpoint.
-    pub(crate) fn send(&mut self, sender: usize, receiver: usize, is_tagged: bool, len: u64) {
-        let sent = self.place(sender);
+    /// Adds a send to a context (`is_tagged`) of an endpoint, `at` nanoseconds since the run began.
+    pub(crate) fn send(
+        &mut self,
+        sender: usize,
+        receiver: usize,
+        is_tagged: bool,
+        len: u64,
+        at: u64,
+    ) {
+        let sent = self.moment(sender, at);
         self.recorded += 1;
         let pair = self.pairs.entry((sender, receiver, is_tagged)).or_default();
         let number = pair.sent;
@@ -82,15 +107,10 @@ impl Sends {
         }
         let message = pair.half.remove(&number).unwrap_or_else(|| {
             pair.half.insert(number, self.messages.len());
-            let is_matched = false;
-            self.messages.push(Message { sender, receiver, sent, received: NEVER, is_matched });
+            self.messages.push(Message::new(sender, receiver));
             self.messages.len() - 1
         });
         self.messages[message].sent = sent;
-        if !self.messages[message].is_matched {
-            self.open[sender] += 1;
-            self.most_open[sender] = self.most_open[sender].max(self.open[sender]);
-        }
     }
 
     /// Adds an arrival. Returns the number of the message if it was sent by rendezvous.
@@ -109,20 +129,32 @@ impl Sends {
         }
         Some(pair.half.remove(&number).unwrap_or_else(|| {
             pair.half.insert(number, self.messages.len());
-            let (sent, received, is_matched) = (NEVER, NEVER, false);
-            self.messages.push(Message { sender, receiver, sent, received, is_matched });
+            self.messages.push(Message::new(sender, receiver));
             self.messages.len() - 1
         }))
     }
 
-    /// Notes that a message matches a receive, which has this place.
-    pub(crate) fn matched(&mut self, message: usize, received: u64) {
-        let of = &mut self.messages[message];
-        (of.received, of.is_matched) = (received, true);
-        // The clocks of two hosts may put the send behind the match.
-        if of.sent != NEVER {
-            self.open[of.sender] -= 1;
+    /// Notes that a message matches a receive that was posted at a moment.
+    pub(crate) fn matched(&mut self, message: usize, received: Moment) {
+        self.messages[message].received = received;
+    }
+
+    /// Returns the largest number of sends of each endpoint that wait for a receive.
+    pub(crate) fn most_open(&self) -> Vec<u64> {
+        let mut changes: Vec<Vec<(u64, bool)>> = vec![Vec::new(); self.places.len()];
+        let waits = |of: &&Message| of.sent != Moment::NEVER && of.sent.at < of.received.at;
+        for of in self.messages.iter().filter(waits) {
+            changes[of.sender].extend([(of.sent.at, true), (of.received.at, false)]);
         }
+        let most = |mut changes: Vec<(u64, bool)>| {
+            // Of equal times, sends that end come first.
+            changes.sort_unstable();
+            changes.iter().fold((0_u64, 0), |(open, most), (_, begins)| {
+                let open = if *begins { open + 1 } else { open - 1 };
+                (open, most.max(open))
+            })
+        };
+        changes.into_iter().map(|changes| most(changes).1).collect()
     }
 
     /// Returns true if each message that arrived was sent, and the other way round.
@@ -133,7 +165,7 @@ impl Sends {
     /// Returns the largest number of sends without a match with which the program hangs, and the
     /// endpoints that wait then. Returns `None` if it never hangs.
     pub(crate) fn hangs_up_to(&self) -> Option<(u64, Vec<usize>)> {
-        let known = |of: &&Message| of.sent != NEVER && of.received != NEVER;
+        let known = |of: &&Message| of.sent != Moment::NEVER && of.received != Moment::NEVER;
         let messages: Vec<_> = self.messages.iter().filter(known).copied().collect();
         let mut order = Order::of(&messages, self.places.len());
         // The least number is that of a setting.
@@ -171,8 +203,10 @@ impl<'a> Order<'a> {
             sends[of.sender].push(number);
             receives[of.receiver].push(number);
         }
-        sends.iter_mut().for_each(|of| of.sort_by_key(|number| messages[*number].sent));
-        receives.iter_mut().for_each(|of| of.sort_by_key(|number| messages[*number].received));
+        sends.iter_mut().for_each(|of| of.sort_by_key(|number| messages[*number].sent.place));
+        receives
+            .iter_mut()
+            .for_each(|of| of.sort_by_key(|number| messages[*number].received.place));
         Self { messages, sends, receives }
     }
 
@@ -187,9 +221,9 @@ impl<'a> Order<'a> {
         while let Some(endpoint) = ready.pop() {
             loop {
                 let next = self.sends[endpoint].get(sent[endpoint]);
-                let until = next.map_or(NEVER, |next| self.messages[*next].sent);
+                let until = next.map_or(NEVER, |next| self.messages[*next].sent.place);
                 while let Some(&message) = self.receives[endpoint].get(posted[endpoint])
-                    && self.messages[message].received < until
+                    && self.messages[message].received.place < until
                 {
                     posted[endpoint] += 1;
                     if std::mem::replace(&mut is_half[message], true) {
@@ -216,14 +250,14 @@ mod tests {
     /// Each of two endpoints sends `sends` messages to the other, then posts its receives.
     fn exchange(sends: u64) -> Sends {
         let mut all = Sends::new(2, 100);
-        for _ in 0..sends {
-            (0..2).for_each(|at| all.send(at, 1 - at, true, 101));
+        for at in 0..sends {
+            (0..2).for_each(|from| all.send(from, 1 - from, true, 101, at));
         }
-        for _ in 0..sends {
-            for at in 0..2 {
-                let message = all.arrive(1 - at, at, true, 101).unwrap();
-                let place = all.place(at);
-                all.matched(message, place);
+        for at in sends..2 * sends {
+            for to in 0..2 {
+                let message = all.arrive(1 - to, to, true, 101).unwrap();
+                let received = all.moment(to, at);
+                all.matched(message, received);
             }
         }
         all
@@ -232,7 +266,7 @@ mod tests {
     #[test]
     fn an_exchange_hangs_below_its_number_of_sends() {
         let all = exchange(2_000);
-        assert_eq!((&all.most_open[..], all.open.as_slice()), (&[2_000, 2_000][..], &[0, 0][..]));
+        assert_eq!(all.most_open(), [2_000; 2]);
         assert_eq!(all.hangs_up_to(), Some((1_999, vec![0, 1])));
         assert!(all.are_complete());
         assert_eq!(exchange(16).hangs_up_to(), None);
@@ -241,41 +275,44 @@ mod tests {
     #[test]
     fn receives_that_are_posted_first_never_hang() {
         let mut all = Sends::new(2, 100);
-        let places: Vec<u64> = (0..500).map(|_| all.place(1)).collect();
-        for place in places {
-            all.send(0, 1, true, 101);
+        let posted: Vec<_> = (0..500).map(|at| all.moment(1, at)).collect();
+        (500..1_000).for_each(|at| all.send(0, 1, true, 101, at));
+        // The receiver finds the messages later.
+        for posted in posted {
             let message = all.arrive(0, 1, true, 101).unwrap();
-            all.matched(message, place);
+            all.matched(message, posted);
         }
-        assert_eq!((all.most_open[0], all.hangs_up_to()), (1, None));
+        assert_eq!((all.most_open(), all.hangs_up_to()), (vec![0, 0], None));
     }
 
     #[test]
     fn one_way_streams_wait_and_do_not_hang() {
         let mut all = Sends::new(2, 100);
-        (0..500).for_each(|_| all.send(0, 1, true, 101));
-        for _ in 0..500 {
+        (0..500).for_each(|at| all.send(0, 1, true, 101, at));
+        for at in 400..900 {
             let message = all.arrive(0, 1, true, 101).unwrap();
-            let place = all.place(1);
-            all.matched(message, place);
+            let received = all.moment(1, at);
+            all.matched(message, received);
         }
-        assert_eq!((all.most_open[0], all.hangs_up_to()), (500, None));
+        // Receives are posted while messages are sent.
+        assert_eq!((all.most_open(), all.hangs_up_to()), (vec![400, 0], None));
     }
 
     #[test]
     fn short_messages_do_not_count_and_order_is_by_context() {
         let mut all = Sends::new(2, 100);
-        all.send(0, 1, true, 100);
-        all.send(0, 1, false, 101);
+        all.send(0, 1, true, 100, 1);
+        all.send(0, 1, false, 101, 1);
         assert_eq!(all.arrive(0, 1, true, 100), None);
         assert!(!all.are_complete());
+        assert_eq!(all.most_open(), [1, 0]);
         let message = all.arrive(0, 1, false, 101).unwrap();
-        all.matched(message, 0);
-        assert_eq!((all.most_open[0], all.open[0], all.are_complete()), (1, 0, true));
+        all.matched(message, Moment::START);
+        assert_eq!((all.most_open(), all.are_complete()), (vec![0, 0], true));
         // The send is recorded after the match.
         let message = all.arrive(1, 0, true, 200).unwrap();
-        all.matched(message, 0);
-        all.send(1, 0, true, 200);
-        assert_eq!((all.most_open[1], all.open[1]), (0, 0));
+        all.matched(message, Moment { place: 0, at: 7 });
+        all.send(1, 0, true, 200, 7);
+        assert_eq!(all.most_open(), [0, 0]);
     }
 }
