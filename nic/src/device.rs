@@ -202,11 +202,20 @@ impl<R: Clone, M> Context<R, M> {
         Post::Pending
     }
 
+    /// Removes the unexpected message that was found.
+    #[inline(always)]
+    fn take(&mut self, token: u32) -> Unexpected<M> {
+        self.umq.remove_matched(token);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.took();
+        }
+        self.unexpected.remove(token as usize)
+    }
+
     /// Gives a receive the unexpected message that was found for it.
     #[inline(always)]
     fn give(&mut self, token: u32, receive: &mut Receive<R>) -> Post<R, M> {
-        self.umq.remove_matched(token);
-        let Unexpected { envelope, message, .. } = self.unexpected.remove(token as usize);
+        let Unexpected { envelope, message, .. } = self.take(token);
         let grant = receive.grant(envelope.len);
         let again = !grant.last;
         self.end(Operation::Post);
@@ -520,9 +529,9 @@ impl<R: Clone, M> Context<R, M> {
         self.counters.posts += 1;
         self.unnumbered_posts += 1;
         let found = self.umq.search(key)?;
-        self.umq.remove_matched(found.token);
+        let taken = self.take(found.token);
         self.end(Operation::Peek);
-        Some(self.unexpected.remove(found.token as usize))
+        Some(taken)
     }
 }
 

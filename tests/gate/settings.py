@@ -205,6 +205,16 @@ def unexpected_bytes(arguments, arrivals):
         check(("senders would wait" in needed) == (expected > 12 << 20), f"{size}: {told['settings']}")
 
 
+def taken_one_by_one(arguments, slingshot):
+    """A rank that polls again and again has few events between two polls, however many messages it takes."""
+    place = record(arguments, "taken", 2, slingshot, "taken", 5_000, 64)
+    told, _ = settings(arguments, place, "--ppn=1")
+    check(told["needs"]["unexpected"]["most"] >= 5_000, f"taken: {told['needs']}")
+    # A step has 100 messages, one that ends it, and those of the MPI.
+    events = told["needs"]["events_between_polls"]["most"]
+    check(events <= 2 * 110 and value(told, "DEFAULT_CQ_SIZE") == 32_768, f"taken: {events} events")
+
+
 def sends_before_receives(arguments, slingshot):
     """All ranks send before they post receives: below a number of sends the program hangs."""
     for ranks in (2, 4):
@@ -418,6 +428,7 @@ def main():
     more_than_ids(arguments, slingshot)
     ranks_of_an_engine(arguments, slingshot)
     unexpected_bytes(arguments, arrivals)
+    taken_one_by_one(arguments, slingshot)
     sends_before_receives(arguments, slingshot)
     late_broadcasts(arguments, arrivals)
     neighbour_of_an_engine(arguments)

@@ -380,7 +380,7 @@ parameters! {
         values: Values::Words(&["off", "on"]),
         default: "off",
         help: "on: traces also have the messages that are sent (destination, match bits and \
-               length), the polls that follow messages, and the processor time of the thread of each \
+               length), the polls that follow messages or receives of unexpected ones, and the processor time of the thread of each \
                operation. A stream of short messages becomes 10 percent slower.",
     }
     trace_sites: usize {

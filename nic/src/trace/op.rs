@@ -117,6 +117,9 @@ pub trait Recorder: Send {
     /// Without a call, an arrival has the time at which it is recorded.
     fn came(&mut self, _ns: u64, _error_ns: u32) {}
 
+    /// Called if the last operation took an unexpected message, which completes at the next poll.
+    fn took(&mut self) {}
+
     /// Called at the end of each poll of the program.
     fn polled(&mut self) {}
 

@@ -71,8 +71,8 @@ struct Trace<S> {
     came: u64,
     /// Largest error of that time in nanoseconds.
     error: u32,
-    /// True if messages were recorded since the last poll.
-    has_arrivals: bool,
+    /// True if messages arrived, or were taken, since the last poll.
+    has_events: bool,
     caller: LastCaller,
     /// Set if sends are recorded.
     pauses: Option<Pauses>,
@@ -148,7 +148,7 @@ impl<S: CallSites> Recorder for Trace<S> {
             self.idle();
         }
         let now = self.time(matches!(op, Op::Arrive(_)));
-        self.has_arrivals |= matches!(op, Op::Arrive(_));
+        self.has_events |= matches!(op, Op::Arrive(_));
         let has_site = matches!(op, Op::Post(_) | Op::PostAnyway(_) | Op::Held(_) | Op::Send(_));
         self.prepare(now, None, has_site);
         self.last = NONE;
@@ -171,9 +171,13 @@ impl<S: CallSites> Recorder for Trace<S> {
         (self.came, self.error) = (ns, error_ns);
     }
 
+    fn took(&mut self) {
+        self.has_events = true;
+    }
+
     fn polled(&mut self) {
-        if self.has_arrivals && self.pauses.is_some() {
-            self.has_arrivals = false;
+        if self.has_events && self.pauses.is_some() {
+            self.has_events = false;
             self.last = NONE;
             self.seen = clock::now();
             let time = self.seen.saturating_sub(self.started);
@@ -232,7 +236,7 @@ impl<S: CallSites> Trace<S> {
             seen: started,
             came: 0,
             error: 0,
-            has_arrivals: false,
+            has_events: false,
             caller: LastCaller::default(),
             pauses,
             sites,
@@ -264,7 +268,7 @@ impl<S: CallSites> Trace<S> {
 
     #[inline(never)]
     fn record_short(&mut self, now: u64, head: OpWord, bits: u64, ignore: u64, source: Source) {
-        self.has_arrivals |= head.is_arrival();
+        self.has_events |= head.is_arrival();
         let key = Key { bits, ignore, source };
         self.prepare(now, Some(head.kind()), head.has_site());
         self.put_error(source);

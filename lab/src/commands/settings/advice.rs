@@ -379,7 +379,7 @@ fn event_queue(mode: Mode, runs: &[Demand], needs: &Needs, given: Given) -> Sett
                 _ => "",
             };
             let reason = format!(
-                "{} come between two recorded polls at most{without_entry}, and sends of the rank wait \
+                "{} come between two polls at most{without_entry}, and sends of the rank wait \
                  while more than {FILL_PERCENT} % of the queue are full",
                 count(events.most, "event")
             );
