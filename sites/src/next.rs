@@ -20,7 +20,7 @@ pub(crate) const HAS_TOOLS: u32 = 1 << 8;
 /// Address and length of the libraries of MPI. A length of 0 ends the list. The trampolines read it.
 pub(crate) static LIBRARIES: [AddressRange; 8] = [const { AddressRange::none() }; 8];
 
-/// The same of other libraries that define functions of MPI, such as tools.
+/// Address and length of other libraries that define functions of MPI, such as tools.
 static TOOLS: [AddressRange; 8] = [const { AddressRange::none() }; 8];
 
 /// Addresses of a library. The layout is known to the trampolines.

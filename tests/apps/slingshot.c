@@ -2,7 +2,9 @@
 // Imitates programs that abort or hang on Slingshot, by public reports.
 //     slingshot posted|isends|taken COUNT BYTES
 // posted: each rank posts COUNT receives from each neighbour of a ring before any rank sends.
+//
 // isends: each rank sends COUNT messages to its right neighbour before it posts their receives.
+//
 // taken: rank 1 looks for the messages of rank 0 while they come, and takes them one by one later.
 #include "check.h"
 

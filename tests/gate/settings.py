@@ -232,7 +232,7 @@ def sends_before_receives(arguments, slingshot):
     check(code == 0 and "hangs with FI_CXI" in told["hangs"] and "up to 999: " in told["hangs"], f"{told}")
     check("1,000 sends" in f"{told}" and "2 % less" in f"{told['settings']}", f"{told['settings']}")
     # Receives that are posted before any message is sent: no send waits, although each rank looks for
-    # messages only when it has sent its own.
+    # messages late, after its sends.
     place = record(arguments, "before", 2, slingshot, "posted", 600, 20_000)
     told, code = settings(arguments, place, "--ppn=1")
     agrees("before", told, demand(arguments, place))

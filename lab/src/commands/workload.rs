@@ -31,8 +31,8 @@ use crate::workload::stream::Receiver;
 /// Writes the operations of some ranks of an application, as FI_TCAM_TRACE would record them.
 /// Prints how long their queues became, next to the figures of papers. For each length it prints
 /// its origin: fitted (constants chosen so that the length comes out), predicted (by the algorithm)
-/// or given. Memory depends on the queues, not on the number of ranks. The same seed gives the same
-/// traces.
+/// or given. Memory depends on the queues, not on the number of ranks. Traces of one seed are
+/// equal.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam workload fds --ranks 4096 --out fds-traces

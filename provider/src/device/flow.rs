@@ -68,7 +68,7 @@ impl Flow {
         self.receive_ids > 0
     }
 
-    /// Fails with `ENOSPC` if there is no ID for another receive beside those that are posted.
+    /// Fails with `ENOSPC` if the receives that are posted have all IDs.
     #[cold]
     pub(crate) fn check_ids(&self, posted: usize) -> Result<(), Errno> {
         if posted < self.receive_ids {

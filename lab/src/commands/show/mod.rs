@@ -50,12 +50,11 @@ use crate::traces::Placed;
 /// maps of the entries compared and traversed on each rank (map, traversals). From traces there is
 /// also the capacity curve (curve).
 ///
-/// --format csv or parquet writes queues.csv, with a line for each rank and queue, and kinds.csv,
-/// with a line for each kind of traffic as well. depths.csv has the buckets of histograms,
-/// lengths.csv the samples of the lengths over time, and origin.csv the origin of the numbers. From
-/// traces operations.csv has every operation with its recorded time since the run began (ns) and
-/// the depth of its search.
-/// `number` counts receives as they were posted in their context, and messages as they arrived
+/// --format csv or parquet writes queues.csv, with a line for each rank and queue. kinds.csv has a
+/// line for each kind of traffic as well. depths.csv has the buckets of histograms, lengths.csv the
+/// samples of the lengths over time, and origin.csv the origin of the numbers. From traces
+/// operations.csv has every operation with its recorded time since the run began (ns) and the depth
+/// of its search. `number` counts receives as they were posted in their context, and messages as they arrived
 /// there, from 0. A cancel has the number of the receive that it removed; a peek, claim, discard or
 /// drop has that of the unexpected message that it found. `partner` is the message that a receive
 /// matched, or the receive of a message. `traversed` is the number of elements that the host engine
